@@ -8,6 +8,7 @@ use crate::number::{TimeUnit, duration, plural, unit_for_all};
 use crate::order::config_order;
 use crate::stats::five_numbers;
 use crate::style::{Style, Styles};
+use crate::words::capital;
 use schedlab_lab::redrawn::DrawnPoint;
 use schedlab_metrics::TaskMeasures;
 use serde::Serialize;
@@ -175,11 +176,6 @@ fn short_lane(lane: &str) -> &str {
 /// A picture as a file.
 pub fn box_file(picture: &BoxPicture) -> String {
     Chart { title: String::new(), columns: 1, panels: vec![panel(picture)] }.file(720.0)
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 /// The figure and its data; `None` if no task has any of the measures.

@@ -41,6 +41,7 @@ mod tables;
 mod timeline;
 mod validation;
 mod warnings;
+mod words;
 
 pub use error::ReportError;
 pub use page::render_report;

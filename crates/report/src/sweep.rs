@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of a sweep: a measure against a swept number, one line a configuration, or a bar for
 //! each configuration where nothing swept is a number. Error bars are the 95 % confidence intervals
-//! of the experiment's table; where there is one seed only there is none.
+//! of the experiment's table; where there is one seed only there is none. An axis whose values span
+//! more than two decades is logarithmic.
 
-use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end};
+use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end, spans_decades};
 use crate::figure::{Figure, Table};
 use crate::group::Group;
 use crate::html::slug;
 use crate::number::{duration, significant, unit_for_all};
 use crate::style::Style;
+use crate::words::{axis_words, capital, measure_words};
 use schedlab_lab::redrawn::DrawnPoint;
-use schedlab_lab::view::{self, METHOD, Row};
+use schedlab_lab::view::{self, Row};
 use schedlab_run::values::{self, is_time};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -32,7 +34,9 @@ pub struct SweepLine {
 pub struct SweepPicture {
     /// Name of the measure, for file names.
     pub key: String,
-    /// Measure and unit.
+    /// The measure's own name.
+    measure: String,
+    /// Measure in words, and unit.
     pub y_label: String,
     /// What is swept, with its unit; `None`: bars.
     pub x_label: Option<String>,
@@ -65,13 +69,13 @@ fn table_of(group: &Group<'_>) -> Option<view::Table> {
 
 /// Scale and label of the horizontal axis.
 fn x_axis(table: &view::Table, x: usize) -> (f64, String) {
-    let name = table.by[x].trim_start_matches("set.");
+    let name = &table.by[x];
     let values = || table.rows.iter().filter_map(|row| values::axis_value(&row.key[x]));
     if values().any(|value| value.is_time) {
         let unit = unit_for_all(values().map(|value| value.number));
-        (unit.ns as f64, format!("{name} ({})", unit.symbol))
+        (unit.ns as f64, axis_words(name, unit.symbol))
     } else {
-        (1.0, name.to_string())
+        (1.0, axis_words(name, ""))
     }
 }
 
@@ -81,9 +85,9 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
     estimates().next()?;
     let (scale, y_label) = if is_time(name) {
         let unit = unit_for_all(estimates().map(|estimate| estimate.mean));
-        (unit.ns as f64, format!("{name} ({})", unit.symbol))
+        (unit.ns as f64, measure_words(name, unit.symbol))
     } else {
-        (1.0, name.clone())
+        (1.0, measure_words(name, ""))
     };
     let axis = x.map(|x| (x, x_axis(table, x)));
     let labels = labels(table, x);
@@ -114,7 +118,8 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let x_label = axis.map(|(_, (_, label))| label);
-    (!lines.is_empty()).then(|| SweepPicture { key: slug(name), y_label, x_label, lines, scale })
+    let (key, measure) = (slug(name), name.clone());
+    (!lines.is_empty()).then(|| SweepPicture { key, measure, y_label, x_label, lines, scale })
 }
 
 /// Every label of the table in order: a configuration looks the same in the figures of all
@@ -155,14 +160,14 @@ pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
             all."
         );
         let what = match &picture.x_label {
-            Some(x) => format!("{} against {x}.", picture.y_label),
-            None => format!("{}.", picture.y_label),
+            Some(x) => format!("{} against {x}.", capital(&picture.y_label)),
+            None => format!("{}.", capital(&picture.y_label)),
         };
         let chart = sweep_chart(picture, group.title());
         let figure = Figure {
             kind: "sweep",
             title: what,
-            caption: format!("{METHOD} Error bars are these intervals."),
+            caption: caption(picture),
             alternative: alternative(picture),
             notices: if cut { vec![notice] } else { Vec::new() },
             legend: chart.legend(),
@@ -175,38 +180,76 @@ pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
     sweep_pictures(group).iter().filter_map(figure).collect()
 }
 
+/// What the marks are, and the measure's own name.
+fn caption(picture: &SweepPicture) -> String {
+    let mut points = picture.lines.iter().flat_map(|line| &line.points);
+    let spread = match points.any(|point| point.ci95.is_some()) {
+        true => {
+            "Means over seeds; error bars are 95 % confidence intervals (Student's t over the \
+             seeds)."
+        }
+        false => "One seed for each value: nothing is known about the spread.",
+    };
+    format!("{spread} Measure: {}.", picture.measure)
+}
+
+/// The axis of values: from 0, or logarithmic where they span more than two decades.
+fn value_axis(picture: &SweepPicture) -> Axis {
+    let points = || picture.lines.iter().flat_map(|line| &line.points);
+    let high = points().map(DrawnPoint::top).fold(0.0, f64::max);
+    let low = points().map(|point| point.y).fold(f64::MAX, f64::min);
+    if !spans_decades(points().map(|point| point.y)) {
+        return Axis::numbers(&picture.y_label, low.min(0.0), nice_end(high));
+    }
+    let decade = |value: f64, to: fn(f64) -> f64| 10.0_f64.powf(to(value.log10()));
+    Axis::Numbers {
+        label: picture.y_label.clone(),
+        low: decade(low, f64::floor),
+        high: decade(high, f64::ceil),
+        ticks: Ticks::Decades,
+    }
+}
+
+/// The axis of what is swept, a little longer than its values at both ends.
+fn swept_axis(picture: &SweepPicture, label: &str) -> Axis {
+    let places = || picture.lines.iter().flat_map(|line| &line.points).map(|point| point.x);
+    let (first, last) =
+        places().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x), high.max(x)));
+    let label = label.into();
+    if spans_decades(places()) {
+        return Axis::Numbers { label, low: first * 0.8, high: last * 1.25, ticks: Ticks::Decades };
+    }
+    let pad = if last > first { (last - first) * 0.04 } else { 0.5 };
+    // There is no half task and no half CPU.
+    let is_whole = places().all(|x| x.fract() == 0.0);
+    let ticks = if is_whole { Ticks::Whole } else { Ticks::Round };
+    Axis::Numbers { label, low: first - pad, high: last + pad, ticks }
+}
+
 /// The picture: lines against x, or bars.
 pub fn sweep_chart(picture: &SweepPicture, title: &str) -> Chart {
-    let points = || picture.lines.iter().flat_map(|line| &line.points);
-    let high = nice_end(points().map(DrawnPoint::top).fold(0.0, f64::max));
-    let low = points().map(|point| point.y).fold(0.0, f64::min);
-    let value = Axis::numbers(&picture.y_label, low, high);
+    let value = value_axis(picture);
+    // A bar has no foot on a logarithmic axis: a dot stands for its end.
+    let is_log = matches!(value, Axis::Numbers { ticks: Ticks::Decades, .. });
+    let form = if is_log { Form::Dots { r: 5.0 } } else { Form::Bars { part: 0, parts: 1 } };
     let panel = match &picture.x_label {
-        Some(label) => {
-            let (first, last) =
-                points().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.x), high.max(p.x)));
-            let pad = if last > first { (last - first) * 0.04 } else { 0.5 };
-            // There is no half task and no half CPU.
-            let is_whole = points().all(|point| point.x.fract() == 0.0);
-            Panel {
-                height: 300.0,
-                along: Axis::Numbers {
-                    label: label.clone(),
-                    low: first - pad,
-                    high: last + pad,
-                    ticks: if is_whole { Ticks::Whole } else { Ticks::Round },
-                },
-                value,
-                series: picture.lines.iter().map(line_series).collect(),
-                ..Panel::default()
-            }
-        }
+        Some(label) => Panel {
+            height: 300.0,
+            along: swept_axis(picture, label),
+            value,
+            series: picture.lines.iter().map(line_series).collect(),
+            ..Panel::default()
+        },
         None => Panel {
             height: 26.0 * picture.lines.len() as f64,
             along: Axis::Names(picture.lines.iter().map(|line| line.label.clone()).collect()),
             value,
             is_lying: true,
-            series: (0..).map(f64::from).zip(&picture.lines).map(bar_series).collect(),
+            series: (0..)
+                .map(f64::from)
+                .zip(&picture.lines)
+                .map(|(slot, line)| bar_series(slot, line, form))
+                .collect(),
             ..Panel::default()
         },
     };
@@ -223,10 +266,10 @@ fn line_series(line: &SweepLine) -> Series {
     }
 }
 
-fn bar_series((slot, line): (f64, &SweepLine)) -> Series {
+fn bar_series(slot: f64, line: &SweepLine, form: Form) -> Series {
     Series {
         style: Some(line.style),
-        form: Form::Bars { part: 0, parts: 1 },
+        form,
         points: line.points.iter().take(1).map(|point| DrawnPoint { x: slot, ..*point }).collect(),
         ..Series::default()
     }
@@ -301,6 +344,7 @@ fn rows_of(table: &view::Table, measure: usize) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fold::tests::unfolded;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_lab::{ExperimentResult, View};
@@ -333,7 +377,8 @@ mod tests {
         let groups = group_all(&results);
         let pictures = sweep_pictures(&groups[0]);
         assert_eq!(pictures.len(), 1, "no run has a makespan");
-        assert_eq!(pictures[0].x_label.as_deref(), Some("n"));
+        assert_eq!(pictures[0].x_label.as_deref(), Some("number of tasks"));
+        assert_eq!(pictures[0].y_label, "context switches");
         let b = &pictures[0].lines[1];
         assert_eq!(b.label, "b");
         let means: Vec<(f64, f64)> = b.points.iter().map(|point| (point.x, point.y)).collect();
@@ -344,7 +389,8 @@ mod tests {
         let (figure, data) = sweep_figures(&groups[0]).remove(0);
         let html = figure.render(1, &data).unwrap();
         assert!(html.contains("&lt;b&gt;a") && !html.contains("<b>a"));
-        assert!(html.contains("<svg") && html.contains("Student"));
+        assert!(unfolded(&html).contains("<svg") && html.contains("error bars are 95 %"));
+        assert!(html.contains("Measure: nr_switches."), "{html}");
         assert_eq!(data.table.rows.len(), 6);
     }
 
@@ -381,6 +427,46 @@ mod tests {
             assert!(fractions.is_empty(), "{width}: {texts:?}");
             assert!(["1", "2", "3", "4"].iter().all(|tick| texts.contains(tick)), "{texts:?}");
         }
+    }
+
+    #[test]
+    fn one_seed_announces_no_interval() {
+        let mut results = [result(&["scheduler", "n"])];
+        results[0].runs.retain(|run| run.seed == 1);
+        let groups = group_all(&results);
+        let (figure, _) = sweep_figures(&groups[0]).remove(0);
+        assert!(figure.caption.starts_with("One seed for each value"), "{}", figure.caption);
+        assert!(!figure.caption.contains("error bars"), "{}", figure.caption);
+    }
+
+    #[test]
+    fn values_over_more_than_two_decades_get_a_logarithmic_axis() {
+        let is_log = |axis: &Axis| matches!(axis, Axis::Numbers { ticks: Ticks::Decades, .. });
+        let axes = |factor: u64, by: &[&str]| {
+            let mut results = [result(by)];
+            for run in results[0].runs.iter_mut().filter(|run| run.scheduler == "b") {
+                run.measures.totals.nr_switches *= factor;
+            }
+            let chart = sweep_chart(&sweep_pictures(&group_all(&results)[0])[0], "");
+            let panel = chart.panels.into_iter().next().unwrap();
+            (is_log(&panel.value), panel.series[0].form)
+        };
+        assert!(!axes(1, &["scheduler", "n"]).0);
+        assert!(axes(100, &["scheduler", "n"]).0);
+        assert_eq!(axes(1000, &["scheduler"]), (true, Form::Dots { r: 5.0 }));
+        let lines = |last: f64| SweepPicture {
+            key: "k".into(),
+            measure: "m".into(),
+            y_label: "y".into(),
+            x_label: Some("x".into()),
+            lines: vec![SweepLine {
+                label: "l".into(),
+                style: Style::default(),
+                points: vec![DrawnPoint::plain(1.0, 1.0), DrawnPoint::plain(last, 2.0)],
+            }],
+            scale: 1.0,
+        };
+        assert!(is_log(&swept_axis(&lines(200.0), "x")) && !is_log(&swept_axis(&lines(90.0), "x")));
     }
 
     #[test]

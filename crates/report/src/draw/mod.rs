@@ -10,5 +10,5 @@ mod svg;
 mod timeline;
 
 pub use chart::{Axis, Chart, Form, Panel, Series, Ticks, style_swatch};
-pub use scale::nice_end;
+pub use scale::{nice_end, spans_decades};
 pub use timeline::timeline_file;

@@ -65,6 +65,15 @@ impl Scale {
     }
 }
 
+/// Whether positive values span more than two decades, so that only a logarithmic axis shows all of
+/// them. Not so if one is 0 or below, which such an axis lacks.
+pub fn spans_decades(values: impl IntoIterator<Item = f64>) -> bool {
+    let (low, high) = values
+        .into_iter()
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    low > 0.0 && high / low > 100.0
+}
+
 /// The least of 1, 2, 5, 10 ... that is not below `least`.
 fn nice_step(least: f64) -> f64 {
     let least = least.max(1e-12);
@@ -123,6 +132,12 @@ mod tests {
         let log = Scale::log(1.0, 100.0, 0.0, 10.0);
         assert_eq!((log.at(10.0), log.at(0.5), log.at(0.0)), (Some(5.0), None, None));
         assert!(Scale::linear(1.0, 1.0, 0.0, 1.0).at(1.0).is_some());
+    }
+
+    #[test]
+    fn more_than_two_decades_want_a_logarithmic_axis() {
+        assert!(spans_decades([1.0, 101.0]) && !spans_decades([1.0, 100.0]));
+        assert!(!spans_decades([0.0, 1.0, 1e6]) && !spans_decades([]) && !spans_decades([5.0]));
     }
 
     #[test]
