@@ -7,6 +7,7 @@ use crate::error::ReportError;
 use crate::fold::folded;
 use crate::group::Group;
 use crate::html::escape;
+use crate::latency::latency;
 use crate::progress::progress_runs;
 use crate::style::Styles;
 use crate::tables::detail_table;
@@ -93,6 +94,10 @@ impl Experiments<'_> {
                 drawn.push(*kind);
                 self.figure(&mut out, group, *kind)?;
             }
+        }
+        if let Some((figure, data)) = latency(group, self.styles) {
+            self.number += 1;
+            out += &figure.render(self.number, &data)?;
         }
         for (figure, data) in sweep::sweep_figures(group) {
             self.number += 1;

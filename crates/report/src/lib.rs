@@ -24,6 +24,7 @@ mod findings;
 mod fold;
 mod group;
 mod html;
+mod latency;
 mod legend;
 mod machines;
 mod number;

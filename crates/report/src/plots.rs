@@ -9,6 +9,7 @@ use crate::draw::timeline_file;
 use crate::error::ReportError;
 use crate::group::{Group, group_all};
 use crate::html::slug;
+use crate::latency::latency_file;
 use crate::progress::progress_file;
 use crate::study::figure_files;
 use crate::style::Styles;
@@ -83,6 +84,8 @@ fn files(group: &Group<'_>, styles: &Styles) -> Vec<(String, String)> {
             }
         }
     }
+    let latency = latency_file(group, styles);
+    out.extend(latency.map(|svg| (format!("{}-latency", group.id), svg)));
     for picture in sweep_pictures(group) {
         let svg = sweep_chart(&picture, group.title()).file(760.0);
         out.push((format!("{}-sweep-{}", group.id, picture.key), svg));

@@ -23,6 +23,13 @@ const fn column(head: &'static str, measure: &'static str) -> Column {
 }
 
 impl Column {
+    /// What its percentiles have in common, such as `wakeup_latency`: they have one unit, so that a
+    /// reader compares them at a glance.
+    fn family(&self) -> &'static str {
+        let ends = ["_ns_median", "_ns_p95", "_ns_p99"];
+        ends.iter().find_map(|end| self.measure.strip_suffix(end)).unwrap_or(self.measure)
+    }
+
     fn is_time(&self) -> bool {
         values::is_time(self.measure)
     }
@@ -49,20 +56,41 @@ const THROUGHPUT: Column = column("throughput", "throughput_per_s");
 const SWITCHES: Column = column("switches", "nr_switches");
 const JAIN: Column = column("Jain", "jain_index");
 
+const LATENCY_P50: Column = column("wake-up latency p50", "wakeup_latency_ns_median");
+const LATENCY_P95: Column = column("wake-up latency p95", "wakeup_latency_ns_p95");
 const LATENCY_P99: Column = column("wake-up latency p99", "wakeup_latency_ns_p99");
+const DELAY_P50: Column = column("run delay p50", "run_delay_ns_median");
+const DELAY_P95: Column = column("run delay p95", "run_delay_ns_p95");
+const DELAY_P99: Column = column("run delay p99", "run_delay_ns_p99");
 
-const SUMMARY: [Column; 7] =
-    [LATENCY_P99, TURNAROUND, RESPONSE, MAKESPAN, THROUGHPUT, SWITCHES, JAIN];
+const SUMMARY: [Column; 12] = [
+    LATENCY_P50,
+    LATENCY_P95,
+    LATENCY_P99,
+    DELAY_P50,
+    DELAY_P95,
+    DELAY_P99,
+    TURNAROUND,
+    RESPONSE,
+    MAKESPAN,
+    THROUGHPUT,
+    SWITCHES,
+    JAIN,
+];
 
-const DETAIL: [Column; 17] = [
+const DETAIL: [Column; 21] = [
     MAKESPAN,
     TURNAROUND,
     column("turnaround p95", "turnaround_ns_p95"),
     RESPONSE,
+    DELAY_P50,
+    DELAY_P95,
+    DELAY_P99,
     column("mean run delay", "run_delay_ns_mean"),
     column("max run delay", "run_delay_ns_max"),
     column("longest wait", "wait_ns_max"),
-    column("wake-up latency p50", "wakeup_latency_ns_median"),
+    LATENCY_P50,
+    LATENCY_P95,
     LATENCY_P99,
     column("median slice", "slice_ns_median"),
     THROUGHPUT,
@@ -128,15 +156,19 @@ fn table(
     styles: &Styles,
     with_experiment: bool,
 ) -> String {
+    let values = |column: &Column| -> Vec<f64> {
+        let runs = rows.iter().flat_map(|row| &row.cell.runs);
+        runs.filter_map(|run| column.read(run)).collect()
+    };
+    let unit = |column: &Column| {
+        let same = columns.iter().filter(|other| other.family() == column.family());
+        unit_for_all(same.flat_map(values))
+    };
     // A column that no run fills would only take room.
     let columns: Vec<(&Column, TimeUnit)> = columns
         .iter()
-        .filter_map(|column| {
-            let values = || {
-                rows.iter().flat_map(|row| row.cell.runs.iter().filter_map(|run| column.read(run)))
-            };
-            values().next().map(|_| (column, unit_for_all(values())))
-        })
+        .filter(|column| !values(column).is_empty())
+        .map(|column| (column, unit(column)))
         .collect();
     let html = |row: &Row<'_, '_>| {
         let mut out = String::new();
@@ -269,6 +301,26 @@ mod tests {
         assert!(!html.contains("makespan"), "no run has one");
         assert!(!html.contains("Show all"), "all are there");
         assert!(html.contains("&lt;i&gt;") && !html.contains("<i>"));
+    }
+
+    #[test]
+    fn percentiles_of_one_measure_have_one_unit_and_one_run_no_interval() {
+        let mut one = run(Sim, "rr", 1, 1);
+        let totals = &mut one.measures.totals;
+        totals.wakeup_latency.ns_median = Some(2_000);
+        totals.wakeup_latency.ns_p95 = Some(3_000_000);
+        totals.wakeup_latency.ns_p99 = Some(40_000_000);
+        totals.run_delay.ns_p99 = Some(2_000_000_000);
+        let results = [experiment("S1", vec![one])];
+        let groups = group_all(&results);
+        let html = summary_table(&groups, &Styles::new(&groups));
+        let ms = " <span class=\"unit\">ms</span>";
+        for head in ["wake-up latency p50", "wake-up latency p95", "wake-up latency p99"] {
+            assert!(html.contains(&format!("{head}{ms}")), "{head}: {html}");
+        }
+        assert!(html.contains("run delay p99 <span class=\"unit\">s</span>"), "{html}");
+        assert!(html.contains(">0.00200</td>") && html.contains(">40.0</td>"), "{html}");
+        assert!(!html.contains('\u{b1}') && !html.contains("confidence"), "{html}");
     }
 
     #[test]
