@@ -195,7 +195,9 @@ fn axes(svg: &mut Svg, panel: &Panel, frame: &Frame, x: f64) {
             grid.segment((at, top), (at, bottom));
         }
         axis.segment((at, bottom), (at, bottom + 4.0));
-        svg.text("mid", (at, bottom + 16.0), &label);
+        // The last label ends with the panel.
+        let middle = at.min(right + RIGHT - width_of(&label) / 2.0);
+        svg.text("mid", (middle, bottom + 16.0), &label);
     }
     let label = label_of(flat);
     svg.text("soft mid", ((left + right) / 2.0, bottom + 32.0), &fitted(label, right - x));
