@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The section on machines: what the runs were made on, each machine once. What a run tells of
-//! itself, such as how many events its recorder saw, is listed with the machine but does not make it
-//! another one; tunables of modelled schedulers are listed by scheduler.
+//! The section on machines: each machine once. What a run found of its own, such as the number of
+//! events that its recorder saw, is listed with the machine but does not make it another one.
+//! Tunables of modelled schedulers are listed by scheduler.
 
 use crate::fold::folded;
 use crate::group::Group;
@@ -119,8 +119,8 @@ pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
     out
 }
 
-/// Each distinct machine once, in order of first use. Runs that differ only in how many of its CPUs
-/// they could use, in what they tell of themselves, or modelled ones in the scheduler, count as one.
+/// Each distinct machine once, in order of first use. Runs count as one if they differ only in how
+/// many of its CPUs they could use, in what they found of their own or, modelled, in the scheduler.
 fn machines<'a>(runs: impl Iterator<Item = &'a RunResult>) -> Vec<MachineUse<'a>> {
     let mut out: Vec<(&RunResult, MachineUse<'a>)> = Vec::new();
     for run in runs {

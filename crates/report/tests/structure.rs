@@ -53,19 +53,21 @@ fn the_skeleton_is_as_agreed() {
         "section s0-1cpu-2",
         "figure s0-1cpu-2-timeline",
         "figure s0-1cpu-2-progress",
+        "figure s0-1cpu-2-latency",
         "section s1-2cpu",
         "figure s1-2cpu-turnaround-n",
         "figure s1-2cpu-throughput-n",
         "figure s1-2cpu-boxes",
+        "figure s1-2cpu-latency",
         "section agreement",
         "section machine",
         "section definitions",
         "footer models",
     ];
     assert_eq!(skeleton(&html), expected);
-    assert_eq!(html.matches("<figcaption>").count(), 5);
-    assert_eq!(html.matches("class=\"fig-data").count(), 5);
-    assert_eq!(html.matches("role=\"img\"").count(), 6, "five figures and the ratio strips");
+    assert_eq!(html.matches("<figcaption>").count(), 7);
+    assert_eq!(html.matches("class=\"fig-data").count(), 7);
+    assert_eq!(html.matches("role=\"img\"").count(), 8, "seven figures and the ratio strips");
     let table = &html[html.find("id=\"summary-table\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
     // S0: 10 lines. S1: 10 lines at n = 5; those at n = 1 to 4 come with a click.

@@ -2,7 +2,7 @@
 //! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
 //! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
 //!
-//! `cargo run -p schedlab-report --example synthetic -- [--long|--studies] report.html [plots-folder]`;
+//! `cargo run -p schedlab-report --example synthetic -- [--long|--studies] report.html [plots]`;
 //! with `--long` there is only a timeline, of 1,000,000 slices; with `--studies` it is the report
 //! of a reproduction: an index, and a page for each of two studies.
 //!

@@ -204,8 +204,20 @@ fn totals(tasks: &[TaskMeasures], slices: &[Slice], job: &Job<'_>) -> RunTotals 
         response: distribution(response),
         run_delay: distribution(delay),
         slice: distribution(slices.iter().map(|s| s.end_ns - s.start_ns).collect()),
+        wait: distribution(waits(slices)),
+        // As if a third of each wait followed a wake-up.
+        wakeup_latency: distribution(waits(slices).into_iter().map(|ns| ns / 3).collect()),
         ..RunTotals::default()
     }
+}
+
+/// Times between the slices of each task.
+fn waits(slices: &[Slice]) -> Vec<u64> {
+    let mut ends = std::collections::BTreeMap::new();
+    let mut wait = |slice: &Slice| {
+        slice.start_ns.saturating_sub(ends.insert(slice.task, slice.end_ns).unwrap_or(0))
+    };
+    slices.iter().map(&mut wait).collect()
 }
 
 fn distribution(values: Vec<u64>) -> Distribution {

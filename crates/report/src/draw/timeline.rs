@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU timeline as a still picture, a Gantt chart for slides: CPU lanes, and a row for each task
-//! with its arrival, its time on a CPU and, in a lighter tone, its waits for one. At most one block
-//! for each half unit of width, so that a picture of a million slices stays small.
+//! The CPU timeline as a still picture, a Gantt chart for slides: CPU lanes, and a row for each
+//! task with its arrival, its time on a CPU and, in a lighter tone, its waits for one. At most one
+//! block for each half unit of width, so that a picture of a million slices stays small.
 
 use super::path::Path;
 use super::scale::Scale;

@@ -95,7 +95,8 @@ pub fn cells(claims: &[&ClaimResult], file: &str) -> String {
         let id = escape(&claim.id);
         let _ = write!(
             out,
-            "<a class=\"cell {}\" href=\"{file}#claim-{id}\" title=\"{id}: {}. {}\">{}\u{a0}{}</a> ",
+            "<a class=\"cell {}\" href=\"{file}#claim-{id}\" title=\"{id}: {}. {}\">\
+             {}\u{a0}{}</a> ",
             class(claim.verdict),
             claim.verdict.text().to_lowercase(),
             escape(&claim.text),
