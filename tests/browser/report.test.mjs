@@ -9,73 +9,16 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import path from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
-
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-const DESKTOP = { viewport: { width: 1280, height: 900 } };
-const PHONE = {
-  viewport: { width: 390, height: 844 },
-  deviceScaleFactor: 2,
-  isMobile: true,
-  hasTouch: true,
-};
+import * as common from "./common.mjs";
+import { DESKTOP, PHONE, close, nextFrame, violations } from "./common.mjs";
 
 const report = process.env.REPORT_HTML;
 const longReport = process.env.REPORT_LONG_HTML;
-let browser;
 
-before(async () => {
-  assert.ok(report, "REPORT_HTML is not set; run tests/browser/run.sh");
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
-});
-
-after(async () => {
-  await browser?.close();
-});
-
-/** A page with the report, all figures drawn; collects errors and requests. */
-async function open(options = DESKTOP, file = report) {
-  const context = await browser.newContext({ acceptDownloads: true, ...options });
-  const page = await context.newPage();
-  page.problems = [];
-  page.requests = [];
-  page.on("console", (message) => {
-    // The advice on reading pixels is about this test, not about the report.
-    if (/willReadFrequently/.test(message.text())) return;
-    if (["error", "warning"].includes(message.type())) page.problems.push(message.text());
-  });
-  page.on("pageerror", (error) => page.problems.push(error.message));
-  page.on("dialog", (dialog) => {
-    page.problems.push("dialog: " + dialog.message());
-    dialog.dismiss();
-  });
-  page.on("request", (request) => page.requests.push(request.url()));
-  const begun = performance.now();
-  await page.goto(pathToFileURL(file).href);
-  await page.evaluate(() => schedlab.ready);
-  await nextFrame(page);
-  page.openMs = performance.now() - begun;
-  return page;
-}
-
-async function close(page, name) {
-  if (process.env.SCREENSHOTS && name) {
-    const file = path.join(process.env.SCREENSHOTS, name + ".png");
-    await page.screenshot({ path: file, fullPage: true });
-  }
-  assert.deepEqual(page.problems, [], "the console stays empty");
-  await page.context().close();
+function open(options = DESKTOP, file = report) {
+  return common.open(file, options);
 }
 
 const BIG = "big-b-timeline-b-timeline";
@@ -91,12 +34,6 @@ function view(page, id = BIG) {
 /** Scrolls so that the element's top is at the top of the screen, at once. */
 function bring(locator) {
   return locator.evaluate((e) => e.scrollIntoView({ block: "start", behavior: "instant" }));
-}
-
-function nextFrame(page) {
-  const twice = () =>
-    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-  return page.evaluate(twice);
 }
 
 /** How many pixels of the canvas differ from the background, and how many colours they have. */
@@ -406,7 +343,6 @@ test("a million slices open and can be looked at", async () => {
 
 test("tables sort by number and by text, up and down", async () => {
   const page = await open();
-  await page.locator("#show-minor").check();
   const column = (index) =>
     page.evaluate(
       (i) =>
@@ -454,15 +390,26 @@ test("the tables of the page go out as CSV with every row", async () => {
   await close(page);
 });
 
-test("rows below the greatest n hide and show", async () => {
+test("a long table shows the greatest n at first and all rows on demand", async () => {
   const page = await open();
-  const visible = () => page.locator("#summary-table tbody tr:visible").count();
-  const few = await visible();
-  await page.locator("#show-minor").check();
-  const all = await visible();
+  const rows = () => page.locator("#summary-table tbody tr").count();
+  const few = await rows();
+  const button = page.locator("#overview button.show-all");
+  const all = Number(/(\d+)/.exec(await button.textContent())[1]);
   assert.ok(all > few && few > 0, `${few} of ${all}`);
-  assert.equal(all, await page.locator("#summary-table tbody tr").count());
+  await button.click();
+  await button.waitFor({ state: "detached" });
+  assert.equal(await rows(), all);
   await close(page);
+});
+
+test("axe finds nothing serious", async () => {
+  for (const options of [DESKTOP, PHONE]) {
+    const page = await open(options);
+    await common.openFirsts(page);
+    assert.deepEqual(await violations(page), []);
+    await close(page);
+  }
 });
 
 test("curves hide a line by its legend and read values by keys", async () => {

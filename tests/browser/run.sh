@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds a report of synthetic results and tests it in headless Chromium.
+# Builds reports of synthetic results and tests them in headless Chromium.
 #
 #   tests/browser/run.sh            exit code 0: passed, or skipped with the reason printed
 #   CHROMIUM=/path/to/chrome        the browser, if it is not in PATH
 #   REPORT_HTML=/path/to/file.html  test this report of the synthetic results, build none
 #   REPORT_LONG_HTML=...            the same for the one of 1,000,000 slices
+#   REPORT_INDEX=...                the same for the index of a reproduction
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -37,11 +38,17 @@ if [ -z "${REPORT_LONG_HTML:-}" ]; then
     (cd "$root" &&
         cargo run --quiet -p schedlab-report --example synthetic -- --long "$REPORT_LONG_HTML")
 fi
-export REPORT_HTML REPORT_LONG_HTML
+if [ -z "${REPORT_INDEX:-}" ]; then
+    mkdir "$work/studies"
+    REPORT_INDEX="$work/studies/report.html"
+    (cd "$root" &&
+        cargo run --quiet -p schedlab-report --example synthetic -- --studies "$REPORT_INDEX")
+fi
+export REPORT_HTML REPORT_LONG_HTML REPORT_INDEX
 
 cd "$here"
 installed=node_modules/.package-lock.json
 if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
     npm ci --no-audit --no-fund --loglevel=error
 fi
-node --test report.test.mjs
+node --test report.test.mjs pages.test.mjs

@@ -60,7 +60,23 @@ async function showAllRows(table) {
   table.tBodies[0].replaceChildren(rows);
 }
 
+/** A table that is wider or higher than its place can be scrolled with the keyboard. */
+const scrolls = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const place = target.closest(".scroll");
+    const isCut =
+      place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight;
+    if (isCut) place.tabIndex = 0;
+    else place.removeAttribute("tabindex");
+  }
+});
+
+function watchScroll(place) {
+  for (const element of [place, ...place.children]) scrolls.observe(element);
+}
+
 function setUpTables(root) {
+  root.querySelectorAll(".scroll").forEach(watchScroll);
   for (const link of root.querySelectorAll("a.csv-of")) {
     link.addEventListener("click", async (event) => {
       if (link.href.startsWith("blob:")) return;
@@ -107,4 +123,5 @@ function fillDataTable(place, table, total) {
     const text = `The first ${TABLE_ROWS_MAX} of ${total} rows; the CSV file holds all of them.`;
     place.prepend(element("p", { class: "notice" }, text));
   }
+  watchScroll(place);
 }

@@ -31,7 +31,11 @@ impl Config {
         if self.variant.is_empty() {
             self.scheduler.clone()
         } else {
-            format!("{} ({})", self.scheduler, self.variant.replace("policy=", ""))
+            format!(
+                "{} ({})",
+                self.scheduler,
+                self.variant.replace("policy=", "").replace("set.", "")
+            )
         }
     }
 

@@ -71,8 +71,7 @@ impl Site<'_> {
 
     /// A row for each study, and one for all of them.
     fn table(&self, out: &mut String) {
-        *out += "<section id=\"studies\">\n<h2>What holds</h2>\n<div class=\"scroll\" \
-                 tabindex=\"0\" role=\"region\" aria-label=\"Verdicts by study\">\
+        *out += "<section id=\"studies\">\n<h2>What holds</h2>\n<div class=\"scroll\">\
                  <table class=\"verdicts\">\n<thead><tr><th scope=\"col\">study</th>";
         for outcome in Outcome::ALL {
             let _ = write!(out, "<th scope=\"col\" class=\"num\">{}</th>", outcome.head());

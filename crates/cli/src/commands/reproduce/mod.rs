@@ -149,7 +149,10 @@ fn write(
         say("no run gave a result: there is nothing to report");
         return Ok(());
     }
-    let title = format!("schedlab: {} reproduced", names.join(", "));
+    let title = match names {
+        [one] => format!("Study {one} reproduced"),
+        _ => format!("{} studies of Linux schedulers reproduced", names.len()),
+    };
     let plots = plots.then(|| output.join("plots"));
     report::write_claims(&output.join("report.html"), plots.as_deref(), &title, results, judged)
 }
