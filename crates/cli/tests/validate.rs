@@ -11,10 +11,6 @@ use std::path::Path;
 /// Hogs, and two tasks of different nice values; short: five runs of a kernel take a few seconds.
 const FILE: &str = r#"
 name = "hogs"
-[slices]
-gap_ns = 400_000
-shortest_ns = 300_000
-within_ns = 4_000_000
 [[pair]]
 kernel = "KERNEL"
 model = "MODEL"
@@ -23,23 +19,10 @@ name = "vm"
 machine = "guest-counted"
 cpus = [1]
 repetitions = 5
-[[metric]]
-name = "cpu_share"
-within = 0.03
-why = "the run is short: a slice is 1.3 points"
-[[metric]]
-name = "nr_switches"
-within = 0.2
-floor = 10
-why = "a run has some 19 a task"
-[[metric]]
-name = "slices"
-within = 0.2
-why = "two that change places are two of 75, and the next ones follow"
-[[workload]]
+shift = { from = "20us", to = "80us", count = 1 }
+[[experiment]]
 name = "hogs"
 text = "Four equal tasks that compute."
-metrics = ["nr_switches", "slices"]
 tasks = '''
 {
   "global": { "duration": "300ms" },
@@ -51,10 +34,9 @@ tasks = '''
   }
 }
 '''
-[[workload]]
+[[experiment]]
 name = "pair"
 text = "Two tasks that compute, with nice values 0 and 5."
-metrics = ["cpu_share"]
 parameters = { nice = 5 }
 tasks = '''
 {
@@ -65,33 +47,60 @@ tasks = '''
   }
 }
 '''
-[[control]]
-metric = "cpu_share"
-workload = "pair"
+[[claim]]
+id = "cpu_share"
+text = "Tasks get the same share."
+[claim.pairs]
+what = "share"
+experiment = "pair"
+value = "cpu_share"
+within = { difference = 0.03 }
+why = "the run is short: a slice is 1.3 points"
+[[claim.control]]
+experiment = "pair"
 model = "rr"
 why = "equal shares"
-[[control]]
-metric = "nr_switches"
-workload = "hogs"
+[[claim.knob]]
+experiment = "pair"
+name = "nice"
+values = [0, 5, 10]
+[[claim]]
+id = "nr_switches"
+text = "Tasks are switched out as often."
+[claim.pairs]
+what = "switches"
+experiment = "hogs"
+value = "nr_voluntary_switches + nr_involuntary_switches"
+within = { part = 0.2 }
+floor = 10
+why = "a run has some 19 a task"
+[[claim.control]]
+experiment = "hogs"
 model = "rr"
 set = { quantum = "8ms" }
 why = "slices of two ticks"
-[[control]]
-metric = "slices"
-workload = "hogs"
+[[claim.knob]]
+experiment = "hogs"
+name = "hz"
+values = [100, 250, 1000]
+[[claim]]
+id = "slices"
+text = "Tasks take turns in the same order."
+[claim.pairs]
+what = "slices equal"
+experiment = "hogs"
+slices = { gap_ns = 400_000, shortest_ns = 300_000, within_ns = 4_000_000 }
+within = { difference = 0.2 }
+why = "two that change places are two of 75, and the next ones follow"
+[[claim.control]]
+experiment = "hogs"
 model = "rr"
 set = { quantum = "12ms" }
 why = "slices of three ticks"
-[[sweep]]
-metrics = ["nr_switches", "slices"]
-workload = "hogs"
-knob = "hz"
+[[claim.knob]]
+experiment = "hogs"
+name = "hz"
 values = [100, 250, 1000]
-[[sweep]]
-metrics = ["cpu_share"]
-workload = "pair"
-knob = "nice"
-values = [0, 5, 10]
 "#;
 
 /// Validates hogs under a kernel against a model.
@@ -111,23 +120,26 @@ fn agrees(kernel: &str, model: &str) {
     let dir = tempfile::tempdir().unwrap();
     let done = hogs(dir.path(), kernel, model, &["--json"]);
     let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
-    let of_all = |name: &str| found[name].as_array().unwrap().clone();
-    let comparisons = of_all("comparisons");
-    let workloads: Vec<&Value> = comparisons.iter().map(|found| &found["workload"]).collect();
-    assert_eq!(workloads, ["hogs", "pair"]);
-    for comparison in &comparisons {
-        assert_eq!((&comparison["nr_runs"], &comparison["kernel"]), (&5.into(), &kernel.into()));
-        for metric in comparison["metrics"].as_array().unwrap() {
-            let text = serde_json::to_string_pretty(metric).unwrap();
-            assert_eq!(metric["verdict"], "within", "{text}");
-        }
+    let checks = || found.as_array().unwrap().iter().flat_map(|claim| {
+        claim["checks"].as_array().unwrap()
+    });
+    let of = |kind: &str| -> Vec<&Value> {
+        checks().filter(|check| check["pair"]["kind"] == kind).collect()
+    };
+    let compared = of("agrees");
+    let workloads: Vec<&Value> = compared.iter().map(|check| &check["pair"]["workload"]).collect();
+    assert_eq!(workloads, ["pair", "hogs", "hogs"]);
+    for check in &compared {
+        assert_eq!((&check["nr_runs"], &check["scheduler"]), (&10.into(), &kernel.into()));
+        let units = check["pair"]["units"].as_array().unwrap();
+        assert!(units.iter().all(|unit| unit["variation"].is_number()), "{check}");
     }
-    for equal in comparisons[0]["metrics"][1]["slices"].as_array().unwrap() {
+    for equal in compared[2]["pair"]["slices"].as_array().unwrap() {
         assert!((65..90).contains(&equal["nr_kernel"].as_u64().unwrap()), "{equal}");
     }
-    assert_eq!(of_all("controls").len(), 3);
-    assert!(of_all("controls").iter().all(|control| control["is_rejected"] == true), "{found}");
-    assert!(of_all("sweeps").iter().all(|sweep| sweep["moves"] == true), "{found}");
+    assert_eq!((of("rejects").len(), of("moves").len()), (3, 3));
+    assert!(checks().all(|check| check["answer"] == "holds"), "{found:#}");
+    assert!(found.as_array().unwrap().iter().all(|claim| claim["verdict"] == "holds"));
     assert_eq!(done.code, 0, "{}", done.stderr);
 }
 
@@ -162,21 +174,21 @@ fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
         }
     };
     wrong(&first);
-    assert!(first.stdout.contains("OUTSIDE"), "{}", first.stdout);
+    assert!(first.stdout.contains("FAILS"), "{}", first.stdout);
     let again = hogs(dir.path(), "6.12", "fcfs", &["--details"]);
     wrong(&again);
     assert!(again.stderr.contains("are stored in"), "{}", again.stderr);
     assert_eq!(first.stdout, again.stdout);
-    let written = std::fs::read_to_string(dir.path().join("out/validation.json")).unwrap();
+    let written = std::fs::read_to_string(dir.path().join("out/claims.json")).unwrap();
     let schema: Value =
-        serde_json::from_str(&schedlab(&["schema", "validation-result"]).stdout).unwrap();
+        serde_json::from_str(&schedlab(&["schema", "claims"]).stdout).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let found: Value = serde_json::from_str(&written).unwrap();
     assert!(schema.is_valid(&found), "{written}");
     let tables = std::fs::read_to_string(dir.path().join("out/tables.md")).unwrap();
     assert!(tables.contains("| hogs | 6.12 | fcfs | vm, 1 CPU |"), "{tables}");
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
-    for wanted in ["OUTSIDE", "rr quantum=12ms", "slices of three ticks", "--details", "6.12."] {
+    for wanted in ["FAILS", "rr quantum=12ms", "slices of three ticks", "--details", "6.12."] {
         assert!(page.contains(wanted), "{wanted}");
     }
     assert!(!page.contains("about these results"), "tasks are meant to be cut off");
@@ -200,8 +212,12 @@ fn what_cannot_be_validated_is_refused() {
     refused(&["--kernel", "6.13"], &["6.13", "6.12"]);
     refused(&["no-such-file.toml"], &["no-such-file.toml"]);
     let file = dir.path().join("wrong.toml");
-    std::fs::write(&file, FILE.replace("within = 0.03", "within = 0")).unwrap();
-    refused(&[file.to_str().unwrap()], &["wrong.toml:17", "`within` is 0"]);
+    std::fs::write(&file, FILE.replace("difference = 0.03", "difference = 0.0")).unwrap();
+    refused(&[file.to_str().unwrap()], &["wrong.toml:46", "`within` is 0"]);
+    let alone = "name='a'\n[[experiment]]\nname='a'\nworkload='hogs'\n[[experiment.runs]]\n\
+                 lane='sim'\nschedulers=['rr']\n";
+    std::fs::write(&file, alone).unwrap();
+    refused(&[file.to_str().unwrap()], &["compares no pairs", "schedlab reproduce"]);
     std::fs::write(&file, FILE.replace("\"MODEL\"", "\"linux-9\"")).unwrap();
     refused(&[file.to_str().unwrap()], &["linux-9"]);
 }

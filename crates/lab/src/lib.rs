@@ -6,7 +6,7 @@
 //! runs of it, `execute` runs them in their lanes, `experiment` groups them; `view` puts results
 //! into rows with intervals and differences, and `answer` says who is best. `claims` judges what a
 //! study says by the results of its experiments; `redrawn` fills the studies' own figures and
-//! tables; `validate` compares lanes with one another.
+//! tables. `pairs` makes experiments of kernels and their models.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is; `error` is
 //! why a study cannot be read or its results stored.
 
@@ -18,13 +18,13 @@ pub mod error;
 pub mod execute;
 pub mod experiment;
 pub mod identity;
+pub mod pairs;
 pub mod plan;
 pub mod published;
 pub mod redrawn;
 pub mod store;
 pub mod studies;
 pub mod study;
-pub mod validate;
 pub mod view;
 
 pub use error::LabError;

@@ -12,8 +12,9 @@ pub use hz::ModelTicks;
 pub use note::Note;
 
 use crate::Experiment;
-use crate::study::{ExperimentSpec, RunsSpec, Study};
+use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
 use schedlab_metrics::analysis::Thresholds;
+use schedlab_model::program::Amount;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy, scheduler_of};
@@ -36,6 +37,12 @@ pub struct Built {
 pub type WorkloadFactory<'a> =
     dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Built, String> + 'a;
 
+/// Reads a workload that stands in the study: its name, its text, the number of CPUs.
+pub type TasksReader<'a> = dyn Fn(&str, &str, u32) -> Result<Workload, String> + 'a;
+
+/// Parameter of a run with a shifted start: the number of the shift, from 1.
+pub const SHIFT: &str = "shift";
+
 /// Makes a modelled machine from its name.
 pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
 
@@ -44,6 +51,8 @@ pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
 pub struct Makers<'m> {
     /// Workloads.
     pub workload: &'m WorkloadFactory<'m>,
+    /// Workloads in the study.
+    pub tasks: &'m TasksReader<'m>,
     /// Machines.
     pub machine: &'m MachineFactory<'m>,
     /// Schedulers of the lane that simulates.
@@ -148,8 +157,17 @@ impl Point<'_> {
             let workload = Workload::new(program.name(), Vec::new());
             return Ok(Built { workload, parameters: self.given() });
         }
-        let wrong = |text: String| StudyError::new(text, "").below("workload");
-        let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
+        let key = if self.spec.tasks.is_some() { "tasks" } else { "workload" };
+        let wrong = |text: String| StudyError::new(text, "").below(key);
+        let given = self.given();
+        let built = match &self.spec.tasks {
+            None => (make.workload)(self.workload, &given, nr_cpus).map_err(wrong)?,
+            Some(tasks) => {
+                let tasks = fill(tasks, &given);
+                let workload = (make.tasks)(self.workload, &tasks, nr_cpus).map_err(wrong)?;
+                Built { workload, parameters: given }
+            }
+        };
         if self.entry.runs.lane == LaneKind::Sim {
             built.workload.check(nr_cpus).map_err(|error| wrong(error.to_string()))?;
             if let Some((_, spec)) = self.machine {
@@ -203,6 +221,9 @@ impl Point<'_> {
         parameters.insert("cpus".into(), nr_cpus.to_string());
         if let Some((name, _)) = self.machine {
             parameters.insert("machine".into(), name.clone());
+        }
+        if let Some(hz) = self.entry.runs.hz.filter(|hz| self.spec.has_other_hz(*hz, &scheduler)) {
+            parameters.insert("hz".into(), hz.to_string());
         }
         let mut workload = built.workload.clone();
         if let Some(policy) = policy {
@@ -355,6 +376,8 @@ impl Plan {
                 Some(seeds) => seeds.values()?.len(),
                 None => repetitions(runs, input) as usize,
             };
+            let shifts = 1 + runs.shift.as_ref().map_or(0, |shift| shift.count as usize);
+            let seeds = seeds.saturating_mul(shifts);
             let machines =
                 if runs.lane == LaneKind::Sim { spec.machines().len().max(1) } else { 1 };
             let count = points.zip(sets).and_then(|(points, sets)| {
@@ -407,8 +430,17 @@ impl Plan {
             let request = point.request(index, &built, cpus, make)?;
             for tunables in tunable_sets(runs) {
                 point.check_tunables(&request, &tunables, make)?;
-                let numbered = (0_u32..).zip(seeds.iter().copied());
-                self.runs.extend(numbered.map(|seed| point.run(&request, &tunables, seed)));
+                let numbered = || (0_u32..).zip(seeds.iter().copied());
+                self.runs.extend(numbered().map(|seed| point.run(&request, &tunables, seed)));
+                let Some(shift) = &runs.shift else { continue };
+                for number in 1..=shift.count {
+                    for seed in numbered() {
+                        let mut run = point.run(&request, &tunables, seed);
+                        let place = |error: StudyError| point.in_runs(error.below("shift"));
+                        shift_start(&mut run, shift, number).map_err(place)?;
+                        self.runs.push(run);
+                    }
+                }
             }
         }
         Ok(())
@@ -432,6 +464,28 @@ impl Plan {
         }
         order
     }
+}
+
+/// Shifts the start of a run: all its tasks are released later by one time, which the seed draws.
+fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), StudyError> {
+    let [from, to] = shift.range()?;
+    let request = &mut run.request;
+    let mut stream = Stream::new(request.seed, Purpose::Experiment, number.into());
+    let by = from + stream.below(to - from + 1);
+    for task in request.workload.tasks.iter_mut().filter(|task| task.instances > 0) {
+        task.release_ns = match task.release_ns {
+            Amount::Constant(at) => Amount::Constant(at.saturating_add(by)),
+            Amount::Uniform { low, high } => {
+                Amount::Uniform { low: low.saturating_add(by), high: high.saturating_add(by) }
+            }
+            Amount::Exponential { .. } => {
+                let text = format!("the start of task {:?} is drawn exponentially", task.name);
+                return Err(StudyError::new(text, "such a start cannot be shifted: drop `shift`"));
+            }
+        };
+    }
+    request.parameters.insert(SHIFT.into(), number.to_string());
+    Ok(())
 }
 
 /// Number of CPUs at a point: the axis or parameter `cpus`, else all of the machine.

@@ -2,8 +2,8 @@
 //! The studies that come with the program, those in files, and the workloads they name.
 
 use crate::document::placed;
+use crate::pairs::Wanted;
 use crate::study::ExperimentSpec;
-use crate::validate::{Validation, ValidationStudy, Wanted};
 use crate::{Built, LabError, Makers, Plan, PlanInput, Study};
 use schedlab_model::Workload;
 use schedlab_run::file::read_text;
@@ -49,19 +49,16 @@ const BUILT_IN: [(&str, &str); 5] = [
 /// Name under which the model of this machine is kept; no file can have it.
 const THIS_MACHINE: &str = "/host";
 
-/// The validation that comes with the program.
+/// The study of kernels and their models that comes with the program.
 pub const VALIDATION: &str = include_str!("../../../studies/validate.toml");
 
-/// Largest file of a study or a validation.
+/// Largest file of a study.
 pub const STUDY_BYTES_MAX: u64 = 1 << 20;
 /// Largest workload file that is read; rt-app files are a few kilobytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What is said where an error of a study says nothing.
 const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
-
-/// Help for an error of a validation file that has none of its own.
-pub const SCHEMA_HELP_VALIDATION: &str = "`schedlab schema validation` prints what it may hold";
 
 /// The modelled machines that a study may name. An error is a text for people.
 pub trait Machines {
@@ -93,17 +90,41 @@ pub struct Source {
 }
 
 impl Source {
-    /// From a text; files are looked for in `folder`.
+    /// From a text; files are looked for in `folder`. Of the study's pairs all are wanted that run
+    /// in guests.
     pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> Result<Self, LabError> {
-        let study = Study::parse(&text).map_err(|error| placed(name, &text, error, SCHEMA_HELP))?;
-        Ok(Self { folder, ..Self::with_study(name, text, study) })
+        Self::with_pairs(name, text, folder, &Wanted::default())
+    }
+
+    /// From a text, with what is wanted of the study's pairs.
+    pub fn with_pairs(
+        name: &str,
+        text: String,
+        folder: Option<PathBuf>,
+        wanted: &Wanted,
+    ) -> Result<Self, LabError> {
+        let study = Study::parse(&text).and_then(|study| study.with_pairs(wanted));
+        let study = study.map_err(|error| placed(name, &text, error, SCHEMA_HELP))?;
+        Ok(Self {
+            name: name.into(),
+            text,
+            study,
+            folder,
+            files: Mutex::default(),
+            warnings: Mutex::default(),
+        })
     }
 
     /// From a file.
     pub fn read(path: &Path) -> Result<Self, LabError> {
+        Self::read_pairs(path, &Wanted::default())
+    }
+
+    /// From a file, with what is wanted of the study's pairs.
+    pub fn read_pairs(path: &Path, wanted: &Wanted) -> Result<Self, LabError> {
         let text = read_text(path, STUDY_BYTES_MAX)?;
         let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-        Self::new(&path.display().to_string(), text, Some(folder))
+        Self::with_pairs(&path.display().to_string(), text, Some(folder), wanted)
     }
 
     /// The same with these workload files and no others.
@@ -113,51 +134,28 @@ impl Source {
         self
     }
 
-    /// A study made of a validation, with its workload files and no others. If it names this
-    /// machine, `this_machine` gives its model as the text of a machine file.
-    pub fn validation<E>(
-        name: &str,
-        text: String,
-        made: &ValidationStudy<'_>,
-        this_machine: impl FnOnce() -> Result<String, E>,
+    /// The same with this model of this machine, the text of a machine file, if the study names
+    /// the machine `host`.
+    pub fn with_this_machine<E>(
+        self,
+        model: impl FnOnce() -> Result<String, E>,
     ) -> Result<Self, E> {
-        let mut files = made.files.clone();
-        let mut machines = made.study.experiments.iter().flat_map(ExperimentSpec::machines);
+        let mut machines = self.study.experiments.iter().flat_map(ExperimentSpec::machines);
         if machines.any(|machine| machine == "host") {
-            files.insert(THIS_MACHINE.into(), this_machine()?);
+            held(&self.files).insert(THIS_MACHINE.into(), model()?);
         }
-        Ok(Self::with_study(name, text, made.study.clone()).with_files(files))
+        Ok(self)
     }
 
-    /// That of a manifest: of an experiment file, or of a validation file if `wanted` says what of
-    /// it was run.
+    /// That of a manifest; `wanted` says what of the study's pairs was run.
     pub fn of_manifest(
         name: &str,
         text: String,
         files: BTreeMap<String, String>,
         wanted: Option<&Wanted>,
     ) -> Result<Self, LabError> {
-        let source = match wanted {
-            None => Self::new(name, text, None)?,
-            Some(wanted) => {
-                let wrong = |error| placed(name, &text, error, SCHEMA_HELP_VALIDATION);
-                let validation = Validation::parse(&text).map_err(wrong)?;
-                let study = validation.study(wanted).map_err(wrong)?.study;
-                Self::with_study(name, text, study)
-            }
-        };
-        Ok(source.with_files(files))
-    }
-
-    fn with_study(name: &str, text: String, study: Study) -> Self {
-        Self {
-            name: name.into(),
-            text,
-            study,
-            folder: None,
-            files: Mutex::default(),
-            warnings: Mutex::default(),
-        }
+        let all = Wanted::default();
+        Ok(Self::with_pairs(name, text, None, wanted.unwrap_or(&all))?.with_files(files))
     }
 
     /// The workload files that were read.
@@ -192,8 +190,12 @@ impl Source {
         let build = |name: &str, parameters: &BTreeMap<String, String>, nr_cpus: u32| {
             self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
         };
+        let tasks = |name: &str, text: &str, nr_cpus: u32| {
+            self.tasks(name, text, nr_cpus).map_err(|error| error.text())
+        };
         let machine = |name: &str| self.machine(name, machines);
-        let make = Makers { workload: &build, machine: &machine, schedulers };
+        let make = Makers { workload: &build, tasks: &tasks, machine: &machine, schedulers };
+        plan.notes.extend(self.study.notes.iter().cloned());
         plan.add_study(&self.study, input, make)
             .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
     }
@@ -223,18 +225,23 @@ impl Source {
                     );
                     return Err(LabError::refused(text, ""));
                 }
-                let text = self.file(name)?;
-                let mut found = Vec::new();
-                let workload = rtapp(name, &text, nr_cpus, &mut found)?;
-                let mut warnings = held(&self.warnings);
-                for warning in found {
-                    if !warnings.contains(&warning) {
-                        warnings.push(warning);
-                    }
-                }
+                let workload = self.tasks(name, &self.file(name)?, nr_cpus)?;
                 Ok(Built { workload, parameters: BTreeMap::new() })
             }
         }
+    }
+
+    /// Reads a workload file, or the text of one.
+    fn tasks(&self, name: &str, text: &str, nr_cpus: u32) -> Result<Workload, LabError> {
+        let mut found = Vec::new();
+        let workload = rtapp(name, text, nr_cpus, &mut found)?;
+        let mut warnings = held(&self.warnings);
+        for warning in found {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        Ok(workload)
     }
 
     /// A modelled machine. That of a file, and the model of this machine, are kept as text: a

@@ -6,12 +6,16 @@
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::claims::{self, Claim, Quick};
 use crate::document;
+use crate::pairs::{Pair, PairLane};
+use crate::plan::{Note, SHIFT};
 use crate::published::Published;
 use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, View};
+use schedlab_model::Nanos;
 use schedlab_run::place::{Step, unknown};
 use schedlab_run::program::ProgramSpec;
 use schedlab_run::{LaneKind, StudyError};
+use schedlab_workload::units;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +35,12 @@ pub struct Study {
     /// What it is about and where it comes from, for people.
     #[serde(default)]
     pub text: String,
+    /// Kernels and their models, each of which runs every experiment.
+    #[serde(default, rename = "pair")]
+    pub pairs: Vec<Pair>,
+    /// Where they run.
+    #[serde(default, rename = "lane")]
+    pub lanes: Vec<PairLane>,
     /// Its experiments.
     #[serde(rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
@@ -43,6 +53,9 @@ pub struct Study {
     /// Its own tables.
     #[serde(default, rename = "table")]
     pub tables: Vec<StudyTable>,
+    /// Pairs that are left out here.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
 }
 
 /// One or more experiments over the same axes.
@@ -64,6 +77,10 @@ pub struct ExperimentSpec {
     /// from the study's file; or a list of them.
     #[serde(default)]
     pub workload: OneOrMore,
+    /// The workload itself in rt-app's format, with `{name}` for parameters and axes; `workload` is
+    /// then its name, by default the experiment's.
+    #[serde(default)]
+    pub tasks: Option<String>,
     /// Somebody else's program in place of the workload. Only for lane host.
     #[serde(default)]
     pub program: Option<ProgramSpec>,
@@ -128,7 +145,8 @@ pub struct ExperimentSpec {
     /// What a quick reproduction does instead.
     #[serde(default)]
     pub quick: Option<Quick>,
-    /// Where and under what each point runs.
+    /// Where and under what each point runs. In a study with `[[pair]]` these say so.
+    #[serde(default)]
     pub runs: Vec<RunsSpec>,
 }
 
@@ -155,9 +173,58 @@ pub struct RunsSpec {
     /// Not on the host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
+    /// Every run is made again with its start shifted.
+    #[serde(default)]
+    pub shift: Option<Shift>,
     /// Whether a quick reproduction has these runs too.
     #[serde(default = "yes")]
     pub quick: bool,
+}
+
+/// Runs again with shifted starts: all tasks are released later by a time that the seed draws. How
+/// far they differ from the first ones is a scheduler's own variation.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Shift {
+    /// Least time, such as `20us`.
+    pub from: String,
+    /// Greatest time.
+    pub to: String,
+    /// Runs with each seed, each with a time of its own.
+    pub count: u32,
+}
+
+impl Shift {
+    /// Most runs with each seed.
+    const COUNT_MAX: u32 = 100;
+
+    /// Least and greatest time, ns.
+    pub(crate) fn range(&self) -> Result<[Nanos; 2], StudyError> {
+        let read = |text: &str, key: &str| {
+            let found = units::parse_duration(text);
+            found.map_err(|error| StudyError::new(format!("`{key}`: {error}"), "").below(key))
+        };
+        let range = [read(&self.from, "from")?, read(&self.to, "to")?];
+        match 0 < range[0] && range[0] <= range[1] {
+            true => Ok(range),
+            false => Err(StudyError::new(
+                format!("`shift` goes from {} to {}", self.from, self.to),
+                "give a time above 0, and one that is no shorter",
+            )
+            .below("from")),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StudyError> {
+        self.range()?;
+        match (1..=Self::COUNT_MAX).contains(&self.count) {
+            true => Ok(()),
+            false => {
+                let text = format!("`count` is {}", self.count);
+                Err(StudyError::new(text, "allowed are 1 to 100").below("count"))
+            }
+        }
+    }
 }
 
 const fn yes() -> bool {
@@ -167,8 +234,12 @@ const fn yes() -> bool {
 impl Study {
     /// Reads a study. The error names the place, and for an unknown key the keys that exist.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
-        let study: Self = toml::from_str(text).map_err(|error| document::from_toml(&error))?;
-        study.check().map_err(|error| document::located(error, text))?;
+        let mut study: Self = toml::from_str(text).map_err(|error| document::from_toml(&error))?;
+        let located = |error| document::located(error, text);
+        study.check().map_err(located)?;
+        if study.pairs.is_empty() {
+            claims::pairs::add_cases(&mut study.claims).map_err(located)?;
+        }
         Ok(study)
     }
 
@@ -215,15 +286,16 @@ impl Study {
                     .below("name"),
                 ));
             }
-            spec.check().map_err(inside)?;
+            spec.check(!self.pairs.is_empty()).map_err(inside)?;
         }
-        claims::check(&self.claims, &self.experiments)?;
+        self.check_pairs()?;
+        claims::check(self)?;
         redrawn::check(&self.figures, &self.tables, &self.experiments)
     }
 }
 
 impl ExperimentSpec {
-    fn check(&self) -> Result<(), StudyError> {
+    fn check(&self, has_pairs: bool) -> Result<(), StudyError> {
         self.check_axes()?;
         if let Some(seeds) = &self.seeds {
             seeds.values().map_err(|error| error.below("seeds"))?;
@@ -239,7 +311,7 @@ impl ExperimentSpec {
             runs.check(self.seeds.is_some())
                 .map_err(|error| error.at(["runs".into(), index.into()]))?;
         }
-        if self.runs.is_empty() {
+        if self.runs.is_empty() && !has_pairs {
             return Err(StudyError::new(
                 format!("experiment {:?} has no runs", self.name),
                 "say where with [[experiment.runs]]",
@@ -303,11 +375,16 @@ impl ExperimentSpec {
     /// It has either a workload or a program that fits the rest.
     fn check_work(&self) -> Result<(), StudyError> {
         let Some(program) = &self.program else {
-            return match self.workload.values().is_empty() {
-                false => Ok(()),
-                true => Err(StudyError::new(
+            return match (self.workload.values().len(), &self.tasks) {
+                (0, None) => Err(StudyError::new(
                     format!("experiment {:?} has no workload", self.name),
-                    "name one or more in `workload`, or give a [experiment.program]",
+                    "name one or more in `workload`, or give `tasks` or a [experiment.program]",
+                )
+                .below("workload")),
+                (0 | 1, _) | (_, None) => Ok(()),
+                _ => Err(StudyError::new(
+                    "`tasks` has several names in `workload`",
+                    "it is one workload: give one name, or none",
                 )
                 .below("workload")),
             };
@@ -317,6 +394,9 @@ impl ExperimentSpec {
         };
         if !self.workload.values().is_empty() {
             return refuse("workload", "an experiment has one or the other: drop one");
+        }
+        if self.tasks.is_some() {
+            return refuse("tasks", "an experiment has one or the other: drop one");
         }
         if self.machine.is_some() {
             return refuse("machine", "a program runs on this machine: drop it");
@@ -339,10 +419,19 @@ impl ExperimentSpec {
 
     /// What is run: the workloads, or the program by its short name.
     pub fn workloads(&self) -> Vec<String> {
-        match &self.program {
-            Some(program) => vec![program.name()],
-            None => self.workload.values(),
+        match (&self.program, &self.tasks) {
+            (Some(program), _) => vec![program.name()],
+            (None, Some(_)) if self.workload.values().is_empty() => vec![self.name.clone()],
+            (None, _) => self.workload.values(),
         }
+    }
+
+    /// Whether a scheduler runs at another HZ too, so that runs differ in it.
+    pub(crate) fn has_other_hz(&self, hz: u32, scheduler: &str) -> bool {
+        self.runs.iter().any(|runs| {
+            let is_its = |name: &String| name.split(':').next() == Some(scheduler);
+            runs.hz.is_some_and(|other| other != hz) && runs.schedulers.iter().any(is_its)
+        })
     }
 
     /// Figures of its program, which are measures of its runs.
@@ -364,6 +453,8 @@ impl ExperimentSpec {
         names.extend(self.axes.keys().cloned());
         names.extend(self.parameters.keys().cloned());
         names.extend(self.runs.iter().flat_map(|runs| runs.set.keys()).map(|n| format!("set.{n}")));
+        names.extend(self.runs.iter().any(|runs| runs.hz.is_some()).then(|| "hz".into()));
+        names.extend(self.runs.iter().any(|runs| runs.shift.is_some()).then(|| SHIFT.into()));
         for workload in self.workload.values() {
             let given = workload.split_once(':').map_or("", |(_, given)| given);
             names.extend(given.split(',').filter_map(|p| Some(p.split_once('=')?.0.to_string())));
@@ -468,7 +559,15 @@ impl ExperimentSpec {
 impl RunsSpec {
     /// Runs under `schedulers` in `lane`, once each.
     pub fn new(lane: LaneKind, schedulers: Vec<String>) -> Self {
-        Self { lane, schedulers, repetitions: None, hz: None, set: BTreeMap::new(), quick: true }
+        Self {
+            lane,
+            schedulers,
+            repetitions: None,
+            hz: None,
+            set: BTreeMap::new(),
+            shift: None,
+            quick: true,
+        }
     }
 
     /// Most repetitions of a point.
@@ -509,6 +608,9 @@ impl RunsSpec {
                 .below("hz"));
             }
             _ => {}
+        }
+        if let Some(shift) = &self.shift {
+            shift.check().map_err(|error| error.below("shift"))?;
         }
         if lane == LaneKind::Host && !self.set.is_empty() {
             return Err(StudyError::new(

@@ -131,7 +131,10 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
              <th class=\"num\">95 % interval</th><th>holds if</th><th>because</th>\
              <th>answer</th></tr></thead>\n<tbody>\n";
     for check in checks {
-        let scheduler = check.scheduler.as_deref().unwrap_or_default();
+        let mut scheduler = check.scheduler.clone().unwrap_or_default();
+        if let Some(pair) = &check.pair {
+            let _ = write!(scheduler, ", {}: {}", pair.against, pair.experiment);
+        }
         let _ = writeln!(
             out,
             "<tr><td title=\"{}\">{}</td><td>{} {}</td><td class=\"num\">{}</td>\
@@ -140,7 +143,7 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
             escape(&check.value),
             escape(&check.what),
             check.lane,
-            escape(scheduler),
+            escape(&scheduler),
             check.published.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             check.found.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             interval(check),
@@ -162,8 +165,11 @@ fn interval(check: &CheckResult) -> String {
     }
 }
 
-/// A number, or a time with its unit.
+/// A number, or a time with its unit; of a pair its deviation.
 pub fn show(check: &CheckResult, value: f64) -> String {
+    if let Some(pair) = &check.pair {
+        return pair.scale.text(value);
+    }
     match check.is_time && value >= 0.0 {
         true => duration(value),
         false => significant(value),
@@ -200,6 +206,7 @@ pub(crate) mod tests {
             nr_runs: 6,
             answer: Answer::Holds,
             reason: None,
+            pair: None,
         };
         ClaimResult {
             study: study.into(),

@@ -8,7 +8,6 @@ use crate::output::say;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::experiment::read_results;
-use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
 use schedlab_run::LaneKind;
 use schedlab_run::file::read_text;
@@ -100,22 +99,16 @@ fn write_report(
     plots.map_or(Ok(()), |folder| write_plots_of(folder, &input))
 }
 
-/// Writes the page of a validation.
+/// Writes the page of claims over pairs of runs; `missing` is what was not compared.
 pub fn write_validation(
     path: &Path,
     title: &str,
-    (validation, found): (&Validation, &ValidationResult),
+    (claims, missing): (&[ClaimResult], &[String]),
     results: &[ExperimentResult],
 ) -> CliResult<()> {
     let (command, notes) = (command_line(), model_notes(results));
-    let input = ValidationInput {
-        title,
-        command: &command,
-        validation,
-        found,
-        results,
-        model_notes: &notes,
-    };
+    let input =
+        ValidationInput { title, command: &command, claims, missing, results, model_notes: &notes };
     schedlab_report::write_validation(path, &input).map_err(wrong)?;
     say(format!("report: {}", shown(path)));
     Ok(())

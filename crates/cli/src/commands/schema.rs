@@ -7,7 +7,6 @@ use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::store::{Manifest, NamedTable};
-use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_lab::{ExperimentResult, Study};
 use schedlab_metrics::{Distribution, Measures, ModelCounters, RunTotals, TaskMeasures};
 use schedlab_run::RunResult;
@@ -27,18 +26,14 @@ pub enum SchemaKind {
     Slice,
     /// What `explain --json` prints.
     Explain,
-    /// An experiment file (TOML) of `compare` and `reproduce`.
+    /// An experiment file (TOML) of `compare`, `reproduce` and `validate`.
     Experiment,
     /// The manifest.json of an experiment's results.
     Manifest,
     /// The tables that `compare EXPERIMENT.toml --json` prints.
     Tables,
-    /// Claims with their verdicts: what `reproduce --json` prints.
+    /// Claims with their verdicts: what `reproduce --json` and `validate --json` print.
     Claims,
-    /// A validation file (TOML) of `validate`.
-    Validation,
-    /// Models beside kernels: what `validate --json` prints.
-    ValidationResult,
     /// One job measured: what `bench --json` prints.
     Bench,
     /// A workload file: what `sim` and `run` read.
@@ -75,8 +70,6 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
         SchemaKind::Claims => schema_for!(Vec<ClaimResult>),
-        SchemaKind::Validation => schema_for!(Validation),
-        SchemaKind::ValidationResult => schema_for!(ValidationResult),
         SchemaKind::Bench => schema_for!(BenchResult),
     }
 }

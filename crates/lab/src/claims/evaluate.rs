@@ -16,6 +16,7 @@
 use super::bounds::{Bounds, Lies};
 use super::derived::{DERIVED, Derived};
 use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
+use crate::plan::SHIFT;
 use schedlab_metrics::{Measures, TaskMeasures, stats};
 use schedlab_run::place::unknown;
 use schedlab_run::{Code, LaneKind, RunResult, StudyError, expect, values};
@@ -189,6 +190,22 @@ fn derivative(node: &Node, means: &[f64], index: usize, deviation: f64) -> f64 {
     (at(means[index] + step) - at(means[index] - step)) / (2.0 * step)
 }
 
+/// The number of one run; `None` where `read` has no value of a measure, or of a series.
+pub(super) fn number_of(expr: &Expr, read: &dyn Fn(&MeasureRef) -> Option<f64>) -> Option<f64> {
+    fn node(expr: &Expr, read: &dyn Fn(&MeasureRef) -> Option<f64>) -> Option<Node> {
+        Some(match expr {
+            Expr::Number(number) | Expr::Time(number) => Node::Number(*number),
+            Expr::Measure(measure) => Node::Number(read(measure)?),
+            Expr::Unary(unary, inner) => Node::Unary(*unary, Box::new(node(inner, read)?)),
+            Expr::Binary(operator, left, right) => {
+                Node::Binary(*operator, Box::new(node(left, read)?), Box::new(node(right, read)?))
+            }
+            Expr::Variable(_) | Expr::Series(..) => return None,
+        })
+    }
+    node(expr, read).map(|node| node.value(&[]))
+}
+
 /// Turns measures into samples, each once.
 struct Reading<'s, 'r> {
     scope: &'s Scope<'r>,
@@ -275,8 +292,11 @@ impl Reading<'_, '_> {
             .filter(|(name, _)| name != "task")
             .map(|(name, value)| (name.as_str(), self.selected(value)))
             .collect();
+        // Runs with shifted starts are for pairs, unless they are asked for.
+        let takes_shifted = wanted.iter().any(|(name, _)| *name == SHIFT);
         let fits = |run: &&&schedlab_run::RunResult| {
-            wanted.iter().all(|(name, value)| is_same(&values::dimension(run, name), value))
+            (takes_shifted || !run.parameters.contains_key(SHIFT))
+                && wanted.iter().all(|(name, value)| is_same(&values::dimension(run, name), value))
         };
         let runs: Vec<&RunResult> = self.scope.runs.iter().filter(fits).copied().collect();
         let Some(first) = runs.first() else {

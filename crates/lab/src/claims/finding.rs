@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came of a claim, in one sentence, and of all claims, in one line.
 
-use super::{Answer, CheckResult, ClaimResult, Verdict};
+use super::{Answer, CheckResult, ClaimResult, PairResult, Verdict};
 
 impl ClaimResult {
     /// Checks with this answer.
     fn count(&self, answer: Answer) -> usize {
-        self.checks.iter().filter(|check| check.answer == answer).count()
+        self.deciding().filter(|check| check.answer == answer).count()
+    }
+
+    /// Checks on which the verdict rests.
+    fn deciding(&self) -> impl Iterator<Item = &CheckResult> {
+        self.checks.iter().filter(|check| check.decides())
     }
 
     /// Whether some checks hold and others fail. A claim that partly holds otherwise is incomplete:
@@ -16,17 +21,28 @@ impl ClaimResult {
     }
 
     /// The finding in one sentence: how many checks hold, and the number that decides. `show`
-    /// writes a number of a check, with its unit.
+    /// writes a number of a check that is no comparison of pairs, with its unit.
     pub fn finding(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
         let number = |check: &CheckResult| {
             let place = check.scheduler.as_deref().unwrap_or(check.lane.name());
-            let found = check.found.map_or_else(|| "unknown".into(), |value| show(check, value));
-            format!("{} is {found} under {place}", check.what)
+            let text = |value| match &check.pair {
+                None => show(check, value),
+                Some(pair) => pair.scale.text(value),
+            };
+            let found = check.found.map_or_else(|| "unknown".into(), text);
+            match &check.pair {
+                None => format!("{} is {found} under {place}", check.what),
+                Some(pair) => {
+                    let PairResult { experiment, against, .. } = pair;
+                    let (what, lane) = (&check.what, check.lane);
+                    format!("{what} of {experiment}: {found} between {lane} {place} and {against}")
+                }
+            }
         };
-        let first = |answer| self.checks.iter().find(|check| check.answer == answer);
+        let first = |answer| self.deciding().find(|check| check.answer == answer);
         let wanted =
             |check: &CheckResult| format!("{}, and should be {}", number(check), check.holds);
-        let (all, holds) = (self.checks.len(), self.count(Answer::Holds));
+        let (all, holds) = (self.deciding().count(), self.count(Answer::Holds));
         match (first(Answer::Holds), first(Answer::Fails)) {
             (Some(check), None) if holds == all => {
                 let study = check.published.map(|value| show(check, value));
@@ -90,6 +106,7 @@ mod tests {
             nr_runs: 1,
             answer,
             reason: None,
+            pair: None,
         }
     }
 

@@ -7,31 +7,46 @@
 //! a number with its interval of the runs, `verdict` a word of the number: holds, fails, or is
 //! inconclusive. What was not measured never counts as agreement. `finding` says in a sentence what
 //! came of a claim. `derived` has the measures that only claims need.
+//!
+//! A claim may also be about pairs of runs, one in each of two places: `pairs` says what is
+//! compared, `compare` makes answers of it, by `units` (numbers) and `slices` (the time line), and
+//! `tables` puts them into tables.
 
 mod bounds;
+mod compare;
 mod derived;
 mod evaluate;
 mod expression;
 mod finding;
+pub(crate) mod pairs;
+#[cfg(test)]
+mod pairs_tests;
 mod reason;
+pub mod slices;
+pub mod tables;
+mod units;
 mod verdict;
 
 pub use bounds::{Bounds, Lies};
+pub use compare::{KnobPoint, PairKind, PairResult, UnitResult};
 pub use derived::DERIVED;
 pub use evaluate::{Disturbed, Found, Scope};
-pub use expression::Expr;
+pub use expression::{Expr, MeasureRef};
 pub use finding::summary;
+pub use pairs::{Case, Control, Knob, Of, Pairs, Scale, Within};
 pub use reason::Reason;
+pub use tables::Word;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::axis::{OneOrMore, Scalar};
 use crate::published::Published;
-use crate::study::ExperimentSpec;
+use crate::study::{ExperimentSpec, Study};
 use schedlab_run::place::unknown;
 use schedlab_run::{LaneKind, RunResult, StudyError, values};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// A statement of a study.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -50,9 +65,18 @@ pub struct Claim {
     /// Why nothing can be measured: a statement about code or words. Instead of checks.
     #[serde(default)]
     pub not_measured: Option<String>,
-    /// What is compared.
+    /// Numbers and their bounds.
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
+    /// What is compared in pairs of runs.
+    #[serde(default)]
+    pub pairs: Option<Pairs>,
+    /// Wrong models that the comparison must reject.
+    #[serde(default, rename = "control")]
+    pub controls: Vec<Control>,
+    /// Settings of the model that must move what is compared.
+    #[serde(default, rename = "knob")]
+    pub knobs: Vec<Knob>,
 }
 
 /// A number that a claim is about.
@@ -106,6 +130,15 @@ impl Place {
     pub fn has(&self, run: &RunResult) -> bool {
         let is_its = |name: &String| values::scheduler_label(run) == *name;
         run.lane == self.lane && self.scheduler.as_ref().is_none_or(is_its)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scheduler {
+            Some(scheduler) => write!(f, "{} {scheduler}", self.lane),
+            None => self.lane.fmt(f),
+        }
     }
 }
 
@@ -238,9 +271,9 @@ pub(crate) fn matches_template(template: &str, name: &str) -> bool {
 }
 
 /// Checks the claims of a study.
-pub(crate) fn check(claims: &[Claim], experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
+pub(crate) fn check(study: &Study) -> Result<(), StudyError> {
     let mut ids = BTreeSet::new();
-    for (index, claim) in claims.iter().enumerate() {
+    for (index, claim) in study.claims.iter().enumerate() {
         let inside = |error: StudyError| error.at(["claim".into(), index.into()]);
         if !ids.insert(&claim.id) {
             return Err(inside(
@@ -251,17 +284,20 @@ pub(crate) fn check(claims: &[Claim], experiments: &[ExperimentSpec]) -> Result<
                 .below("id"),
             ));
         }
-        if claim.checks.is_empty() == claim.not_measured.is_none() {
+        let has_checks = !claim.checks.is_empty() || claim.pairs.is_some();
+        if has_checks != claim.not_measured.is_none() {
             return Err(inside(StudyError::new(
                 format!("claim {:?} must have either checks or `not_measured`", claim.id),
-                "add [[claim.check]], or say in `not_measured` why there is nothing to check",
+                "add [[claim.check]] or [claim.pairs], or say in `not_measured` why there is \
+                 nothing to check",
             )));
         }
         for (at, check) in claim.checks.iter().enumerate() {
             check
-                .check(experiments)
+                .check(&study.experiments)
                 .map_err(|error| inside(error.at(["check".into(), at.into()])))?;
         }
+        claim.check_pairs(study).map_err(inside)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why there is no answer: to a check of a claim, or to a metric of a validation.
+//! Why there is no answer to a check of a claim.
 
 use super::Disturbed;
 use crate::plan::Note;
@@ -35,21 +35,26 @@ pub enum Reason {
     },
     /// The tolerance lies within the interval of this task.
     ToleranceAcross(String),
-    /// Only one of kernel and model has this task.
+    /// Runs of one seed differ in more than the place.
+    Mixed {
+        /// The seed.
+        seed: u64,
+    },
+    /// Only one of the two runs has this task.
     NotInBoth {
         /// The task.
         unit: String,
     },
-    /// No task has a value of the metric.
+    /// No task has such a value.
     NoTask,
-    /// The tasks of the kernel got less CPU time than those of the model: others had the rest.
+    /// The tasks got less CPU time than those of the other runs: other programs had the rest.
     Crowded {
-        /// Part of the model's CPU time that they got.
+        /// Part of that CPU time that they got.
         percent: u32,
     },
     /// No wrong model was run.
     NoWrongModel,
-    /// The metric accepts a wrong model.
+    /// The comparison accepts a wrong model.
     Accepts {
         /// The wrong model, with its tunables.
         model: String,
@@ -58,7 +63,7 @@ pub enum Reason {
     },
     /// No setting was tried.
     NoKnob,
-    /// A setting does not move the metric.
+    /// A setting does not move the number.
     DoesNotMove {
         /// The setting.
         knob: String,
@@ -86,7 +91,11 @@ impl fmt::Display for Reason {
             Self::ToleranceAcross(unit) => {
                 write!(f, "the tolerance lies within the interval of {unit}")
             }
-            Self::NotInBoth { unit } => write!(f, "{unit} is not in both, kernel and model"),
+            Self::Mixed { seed } => write!(
+                f,
+                "several runs of seed {seed} differ in more than their place: give `where`"
+            ),
+            Self::NotInBoth { unit } => write!(f, "only one of the two runs has {unit}"),
             Self::NoTask => f.write_str("no task has such a value"),
             Self::Crowded { percent } => write!(
                 f,

@@ -5,9 +5,11 @@
 //! where a bound lies in the interval it is inconclusive: more repetitions are needed. A number
 //! from runs during which other programs used the CPUs never fails a check: outside the bounds it
 //! is inconclusive. A claim holds if all its checks hold, and partly holds if some do. It fails if
-//! no check holds and some fail, and is inconclusive if all checks are.
+//! no check holds and some fail, and is inconclusive if all checks are. Checks of wrong models and
+//! knobs do not count: they only take the answer from comparisons that see nothing (`compare`).
 
 use super::bounds::Lies;
+use super::compare::{PairKind, PairResult, judge_pairs};
 use super::evaluate::{Found, Scope};
 use super::{Bounds, Check, Claim, Reason, Row};
 use crate::{ExperimentResult, Failure, Plan, PlannedRun};
@@ -106,6 +108,16 @@ pub struct CheckResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub reason: Option<Reason>,
+    /// Of a comparison of pairs of runs: everything else that came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<PairResult>,
+}
+
+impl CheckResult {
+    /// Whether the claim's verdict rests on it.
+    pub fn decides(&self) -> bool {
+        self.pair.as_ref().is_none_or(|pair| pair.kind == PairKind::Agrees)
+    }
 }
 
 /// A claim with its checks.
@@ -150,21 +162,24 @@ pub struct Evidence<'e> {
 }
 
 impl Evidence<'_> {
-    /// Why a check has no runs in a lane, where that is known.
-    fn why_missing(&self, lane: LaneKind, check: &Check) -> Option<Reason> {
+    /// Why there are no runs in a lane of the experiments that `about` chooses, where that is known.
+    pub(super) fn why_missing(
+        &self,
+        lane: LaneKind,
+        about: &dyn Fn(&str) -> bool,
+    ) -> Option<Reason> {
         let experiments = &self.plan.experiments;
-        let is_about = |run: &PlannedRun| {
-            run.lane == lane && check.is_about(&experiments[run.experiment].name)
-        };
+        let is_about =
+            |run: &PlannedRun| run.lane == lane && about(&experiments[run.experiment].name);
         let failed = self.failures.iter().find(|failure| is_about(&self.plan.runs[failure.run]));
         if let Some(failure) = failed {
             return Some(Reason::RunFailed(failure.error.text().into()));
         }
-        if !experiments.iter().any(|experiment| check.is_about(&experiment.name)) {
+        if !experiments.iter().any(|experiment| about(&experiment.name)) {
             return Some(Reason::NotInQuick);
         }
         let mut notes = self.plan.notes.iter();
-        let note = notes.find(|note| note.excuses(lane, |name| check.is_about(name)));
+        let note = notes.find(|note| note.excuses(lane, about));
         note.cloned().map(Reason::NotHere)
     }
 }
@@ -195,9 +210,18 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
             checks.push(look(check, row, &runs, evidence));
         }
     }
+    for check in judge_pairs(claim, evidence) {
+        match evidence.lanes.is_empty() || evidence.lanes.contains(&check.lane) {
+            true => checks.push(check),
+            false => drop(left_out.insert(check.lane.name())),
+        }
+    }
     let verdict = verdict(&checks);
     let mut reasons = vec![claim.not_measured.clone().unwrap_or_else(|| reason(&checks))];
     reasons.extend(left_out.iter().map(|lane| format!("lane {lane} was not asked for")));
+    if claim.pairs.is_some() && checks.is_empty() {
+        reasons.push("no pair of runs was to be compared here".into());
+    }
     reasons.retain(|reason| !reason.is_empty());
     ClaimResult {
         study: evidence.study.into(),
@@ -219,8 +243,10 @@ fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) ->
     let (answer, reason) = match &number {
         Ok(found) => answer(found, row.bounds),
         Err(error) => {
-            let missing =
-                scope.runs.is_empty().then(|| evidence.why_missing(row.place.lane, check));
+            let missing = scope
+                .runs
+                .is_empty()
+                .then(|| evidence.why_missing(row.place.lane, &|name| check.is_about(name)));
             let reason = missing.flatten().unwrap_or_else(|| Reason::NoValue(error.clone()));
             (Answer::Inconclusive, Some(reason))
         }
@@ -241,6 +267,7 @@ fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) ->
         nr_runs: found.map_or(0, |found| found.nr_runs),
         answer,
         reason,
+        pair: None,
     }
 }
 
@@ -257,12 +284,13 @@ fn answer(found: &Found, bounds: Bounds) -> (Answer, Option<Reason>) {
 }
 
 fn verdict(checks: &[CheckResult]) -> Verdict {
-    let count = |answer| checks.iter().filter(|check| check.answer == answer).count();
+    let deciding = || checks.iter().filter(|check| check.decides());
+    let count = |answer| deciding().filter(|check| check.answer == answer).count();
     let (holds, does_not) = (count(Answer::Holds), count(Answer::Fails));
     match (holds, does_not) {
         (0, 0) => Verdict::Inconclusive,
         (0, _) => Verdict::Fails,
-        (holds, _) if holds == checks.len() => Verdict::Holds,
+        (holds, _) if holds == deciding().count() => Verdict::Holds,
         _ => Verdict::PartlyHolds,
     }
 }

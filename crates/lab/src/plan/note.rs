@@ -18,6 +18,10 @@ pub enum Note {
     },
     /// There are no runs in virtual machines, with the reason.
     NoGuests(String),
+    /// This machine's kernel, of this release, has no model in the study; `None`: not known here.
+    NoModel(Option<String>),
+    /// No pair of the study is left for guests.
+    NoPair(LaneKind),
     /// Models stand beside a kernel whose ticks are others.
     OtherHz {
         /// Name of the experiment.
@@ -37,7 +41,7 @@ impl Note {
         match self {
             Self::TooFewCpus { experiment, .. } => lane == LaneKind::Host && is_about(experiment),
             Self::NoGuests(_) => lane == LaneKind::Vm,
-            Self::OtherHz { .. } => false,
+            Self::OtherHz { .. } | Self::NoModel(_) | Self::NoPair(_) => false,
         }
     }
 }
@@ -50,6 +54,11 @@ impl fmt::Display for Note {
                 "{experiment} is not measured: it needs {needed} CPUs, here are {available}"
             ),
             Self::NoGuests(why) => write!(f, "runs in virtual machines are left out: {why}"),
+            Self::NoModel(Some(release)) => {
+                write!(f, "lane host: this machine's kernel {release} has no model")
+            }
+            Self::NoModel(None) => f.write_str("lane host: this machine's kernel is not known"),
+            Self::NoPair(lane) => write!(f, "lane {lane}: no kernel is left"),
             Self::OtherHz { experiment, models, kernel, hz } => {
                 let models: Vec<String> = models.iter().map(u32::to_string).collect();
                 write!(

@@ -48,7 +48,12 @@ fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyErr
     let mut plan = Plan::default();
     let machine = |name: &str| schedlab_sim::machine::preset(name).ok_or(format!("no {name}"));
     let schedulers = &schedlab_sim::SimLane::default();
-    let make = Makers { workload: &hogs, machine: &machine, schedulers };
+    let tasks = |name: &str, text: &str, nr_cpus: u32| {
+        schedlab_workload::read_rtapp(name, text, nr_cpus)
+            .map(|read| read.workload)
+            .map_err(|e| e.to_string())
+    };
+    let make = Makers { workload: &hogs, tasks: &tasks, machine: &machine, schedulers };
     plan.add_study(&Study::parse(text)?, &input, make)
         .map_err(|error| crate::document::located(error, text))?;
     Ok(plan)
@@ -107,6 +112,85 @@ fn machines_are_a_dimension_of_models_alone() {
     assert_eq!(view.by, ["lane", "scheduler"], "as the file says, and the lane");
     let unknown = planned(&text.replace("'pi'", "'po'"), 2, 1000).unwrap_err();
     assert_eq!(unknown.position(&text).unwrap().0, 8);
+}
+
+/// Its workload is in the file, and its runs are made again with shifted starts.
+const SHIFTED: &str = r#"
+    name = 'x'
+    [[experiment]]
+    name = 'x'
+    axes.n = [1, 2]
+    seeds = [1, 2]
+    tasks = '{"tasks": {"a": {"instance": {n}, "loop": 1, "run": 5}, "b": {"delay": "1ms", "run": 5}}}'
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['fcfs']
+    shift = { from = '20us', to = '80us', count = 3 }
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['linux-6.12', 'rr']
+    hz = 100
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['linux-6.12']
+    hz = 1000
+"#;
+
+#[test]
+fn a_shifted_start_moves_all_tasks_by_one_time_that_the_seed_draws() {
+    let plan = planned(SHIFTED, 1, 28).unwrap();
+    assert_eq!(plan.runs.len(), 2 * 2 * (1 + 3) + 2 * 2 * 3);
+    let releases = |run: &PlannedRun| -> Vec<u64> {
+        let tasks = run.request.workload.tasks.iter();
+        tasks
+            .map(|task| match task.release_ns {
+                Amount::Constant(at) => at,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    };
+    let runs = &plan.runs[..8];
+    let mut shifts = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let [a, b] = releases(run)[..] else { panic!("{run:?}") };
+        assert_eq!((b - a, run.request.workload.tasks[0].instances), (1_000_000, 1));
+        let number = run.request.parameters.get(SHIFT).map(String::as_str);
+        assert_eq!(number, [None, Some("1"), Some("2"), Some("3")][index / 2]);
+        assert_eq!(run.request.seed, index as u64 % 2 + 1);
+        assert_eq!(number.is_none(), a == 0);
+        shifts.push(a);
+    }
+    assert!(shifts[2..].iter().all(|by| (20_000..=80_000).contains(by)), "{shifts:?}");
+    shifts.sort_unstable();
+    shifts.dedup();
+    assert_eq!(shifts.len(), 1 + 6, "each has its own");
+    assert_eq!(planned(SHIFTED, 1, 28).unwrap(), plan, "the seed draws it");
+    let error = planned(SHIFTED, 1, 27).unwrap_err().to_string();
+    assert!(error.contains("there are 28 runs"), "{error}");
+    let drawn = SHIFTED
+        .replace(r#""delay": "1ms""#, r#""delay": {"distribution": "exponential", "mean": "1ms"}"#);
+    let error = planned(&drawn, 1, 28).unwrap_err();
+    assert!(error.to_string().contains("drawn exponentially"), "{error}");
+    assert_eq!(error.position(&drawn).unwrap().0, 11);
+}
+
+#[test]
+fn a_workload_in_the_file_gets_parameters_and_hz_is_a_dimension_where_it_varies() {
+    let plan = planned(SHIFTED, 1, 28).unwrap();
+    let of = |n: &str| plan.runs.iter().find(|run| run.request.parameters["n"] == n).unwrap();
+    assert_eq!(of("2").request.workload.tasks[0].instances, 2);
+    assert_eq!(of("2").request.workload.name, "x");
+    let hz = |scheduler: &str| -> Vec<Option<&str>> {
+        let runs = plan.runs.iter().filter(|run| run.request.scheduler == scheduler);
+        let mut hz: Vec<_> =
+            runs.map(|run| run.request.parameters.get("hz").map(String::as_str)).collect();
+        hz.dedup();
+        hz
+    };
+    assert_eq!((hz("linux-6.12"), hz("rr")), (vec![Some("100"), Some("1000")], vec![None]));
+    let wrong = SHIFTED.replace("\"run\": 5}, ", "\"rum\": 5}, ");
+    let error = planned(&wrong, 1, 28).unwrap_err();
+    assert_eq!(error.position(&wrong).unwrap().0, 7, "{error}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::held;
 use super::log::{LOG_NAME, RunLog};
 use crate::execute::Progress;
 use crate::identity::{Program, plan_key, run_keys};
+use crate::pairs::Wanted;
 use crate::studies::Source;
-use crate::validate::Wanted;
 use crate::{ExecuteOptions, ExperimentResult, Failure, LabError, Plan, PlanInput, execute_some};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::CpuMask;
@@ -56,9 +56,9 @@ pub struct Settings {
     /// QEMU and guest of runs in virtual machines; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub vm: String,
-    /// What was wanted of a validation; the text is then a validation file's.
+    /// What was wanted of a study's pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation: Option<Wanted>,
+    pub pairs: Option<Wanted>,
 }
 
 impl Settings {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of a validation: how far each model is from its kernel, metric by metric, the wrong
-//! models and the knobs that say whether that means anything, and where it was measured.
+//! The page of claims over pairs of runs: how far each model is from its kernel, claim by claim, the
+//! wrong models and the knobs that say whether that means anything, and where it was measured.
 //!
 //! `tables` holds the parts; the skeleton, the style and what is said of the machines are those of
 //! every report.
@@ -11,12 +11,12 @@ use crate::ModelNote;
 use crate::group::group_all;
 use crate::html::escape;
 use crate::machines::machine_section;
-use crate::number::plural;
 use crate::page::head;
 use crate::sections::footer;
 use crate::warnings::warnings_section;
 use crate::{ExperimentResult, ReportError};
-use schedlab_lab::validate::{Validation, ValidationResult};
+use schedlab_lab::claims::ClaimResult;
+use schedlab_lab::claims::tables::pairs_summary;
 use schedlab_run::Code;
 use schedlab_run::file::write_whole;
 use std::fmt::Write as _;
@@ -29,10 +29,10 @@ pub struct ValidationInput<'a> {
     pub title: &'a str,
     /// The command that makes the page again.
     pub command: &'a str,
-    /// What was to be compared, with the tolerances and their reasons.
-    pub validation: &'a Validation,
-    /// What came of it.
-    pub found: &'a ValidationResult,
+    /// The claims with what came of them.
+    pub claims: &'a [ClaimResult],
+    /// What was not compared, and why.
+    pub missing: &'a [String],
     /// The runs.
     pub results: &'a [ExperimentResult],
     /// What each model simplifies.
@@ -43,7 +43,7 @@ const CONTENTS: [(&str, &str); 8] = [
     ("verdicts", "Models and kernels at a glance"),
     ("comparisons", "Every value, task by task"),
     ("controls", "Models that are wrong on purpose"),
-    ("knobs", "Settings that must move a metric"),
+    ("knobs", "Settings that must move a measure"),
     ("tolerances", "What is allowed, and why"),
     ("missing", "What was not compared"),
     ("machine", "Machine, settings, versions, seeds"),
@@ -53,7 +53,7 @@ const CONTENTS: [(&str, &str); 8] = [
 /// The page as one HTML file.
 pub fn render_validation(input: &ValidationInput<'_>) -> String {
     let groups = group_all(input.results);
-    let found = input.found;
+    let claims = input.claims;
     let mut out = head(input.title);
     let _ = writeln!(
         out,
@@ -62,25 +62,23 @@ pub fn render_validation(input: &ValidationInput<'_>) -> String {
          <a href=\"#machine\">end</a>.</p>\n</header>",
         escape(input.title),
         escape(input.command),
-        escape(&found.schedlab_version)
+        env!("CARGO_PKG_VERSION")
     );
     out += "<nav class=\"contents\" aria-label=\"Contents\">\n<h2>Contents</h2>\n<ol>\n";
-    let is_there = |id: &str| id != "missing" || !found.missing.is_empty();
+    let is_there = |id: &str| id != "missing" || !input.missing.is_empty();
     for (id, text) in CONTENTS.into_iter().filter(|(id, _)| is_there(id)) {
         let _ = writeln!(out, "<li><a href=\"#{id}\">{text}</a></li>");
     }
     out += "</ol>\n</nav>\n";
-    let _ = writeln!(out, "<p class=\"summary\" id=\"summary\">{}</p>", escape(&summary(found)));
-    out += &tables::verdicts(found);
+    let _ =
+        writeln!(out, "<p class=\"summary\" id=\"summary\">{}</p>", escape(&pairs_summary(claims)));
     // The tasks of a validation compute until the run is over.
     out += &warnings_section(&groups, &[Code::UnfinishedTasks]);
-    out += &tables::comparisons(found);
-    out += &tables::controls(found);
-    out += &tables::knobs(found);
-    out += &tables::tolerances(input.validation);
-    if !found.missing.is_empty() {
+    out += &tables::comparisons(claims);
+    out += &tables::evidence(claims, input.results);
+    if !input.missing.is_empty() {
         out += "<section id=\"missing\">\n<h2>What was not compared</h2>\n<ul>\n";
-        for text in &found.missing {
+        for text in input.missing {
             let _ = writeln!(out, "<li>{}</li>", escape(text));
         }
         out += "</ul>\n</section>\n";
@@ -97,104 +95,97 @@ pub fn write_validation(path: &Path, input: &ValidationInput<'_>) -> Result<(), 
     Ok(write_whole(path, render_validation(input).as_bytes())?)
 }
 
-/// What came of it in two sentences.
-fn summary(found: &ValidationResult) -> String {
-    format!(
-        "{} of models with kernels: {}. {} of {} are rejected, {} of {} move their metric.",
-        plural(found.comparisons.len(), "comparison", "comparisons"),
-        found.verdicts_text(),
-        found.nr_rejected(),
-        plural(found.controls.len(), "wrong model", "wrong models"),
-        found.nr_moving(),
-        plural(found.sweeps.len(), "setting", "settings"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::claims::Reason;
-    use schedlab_lab::validate::{
-        Comparison, ControlResult, Metric, MetricResult, SweepPoint, SweepResult, UnitResult,
-        Verdict,
+    use schedlab_lab::claims::{
+        Answer, CheckResult, KnobPoint, PairKind, PairResult, Reason, Scale, UnitResult, Verdict,
     };
     use schedlab_run::LaneKind::{Sim, Vm};
 
-    const FILE: &str = include_str!("../../../../studies/validate.toml");
-
-    fn found() -> ValidationResult {
-        let unit = |name: &str, deviation: f64| UnitResult {
-            unit: name.into(),
-            kernel: 0.25,
-            model: 0.26,
-            deviation,
+    fn check(what: &str, kind: PairKind, scale: Scale, answer: Answer) -> CheckResult {
+        let unit = UnitResult {
+            unit: "hog-<0>".into(),
+            on: 0.25,
+            against: 0.26,
+            deviation: 0.012,
             ci95: [0.001, 0.02],
+            variation: Some(0.03),
         };
-        let metric = |metric, verdict, reason| MetricResult {
-            metric,
-            verdict,
-            reason,
-            within: 0.05,
-            units: vec![unit("hog-<0>", 0.012)],
-            slices: Vec::new(),
-        };
-        let metrics = vec![
-            metric(Metric::CpuShare, Verdict::Outside, None),
-            metric(
-                Metric::Slices,
-                Verdict::Inconclusive,
-                Some(Reason::NotInBoth { unit: "<this>".into() }),
-            ),
-        ];
-        let comparison = Comparison {
+        CheckResult {
+            what: what.into(),
             lane: Vm,
-            kernel: "6.12".into(),
-            release: "6.12.117".into(),
-            model: "linux-6.12".into(),
-            workload: "<nice>".into(),
-            nr_cpus: 1,
-            nr_runs: 5,
-            metrics,
-        };
-        ValidationResult {
-            name: "validate".into(),
-            schedlab_version: "9.9.9".into(),
-            comparisons: vec![comparison],
-            controls: vec![ControlResult {
-                metric: Metric::CpuShare,
-                lane: Vm,
-                nr_cpus: 1,
-                kernel: "6.12".into(),
+            scheduler: Some("6.12".into()),
+            value: "cpu_share".into(),
+            published: None,
+            holds: String::new(),
+            why: "equal <shares>".into(),
+            found: Some(0.012),
+            ci95: Some([0.001, 0.02]),
+            is_exact: false,
+            is_time: false,
+            nr_runs: 10,
+            answer,
+            reason: None,
+            pair: Some(PairResult {
+                kind,
+                experiment: "nice vm 1".into(),
                 workload: "<nice>".into(),
-                model: "rr".into(),
-                why: "equal <shares>".into(),
-                deviation: 0.355,
-                is_rejected: false,
-            }],
-            sweeps: vec![SweepResult {
-                metric: Metric::CpuShare,
-                lane: Vm,
                 nr_cpus: 1,
-                kernel: "6.12".into(),
-                workload: "<nice>".into(),
+                release: "6.12.117".into(),
+                against: "sim linux-6.12".into(),
+                scale,
+                within: 0.05,
+                by_variation: false,
+                units: vec![unit],
+                slices: Vec::new(),
                 knob: "nice".into(),
-                points: vec![SweepPoint { value: "5".into(), deviation: 0.2 }],
-                moves: true,
-            }],
-            missing: vec!["lane <host>: no model".into()],
+                points: vec![KnobPoint { value: "5".into(), deviation: 0.2 }],
+            }),
         }
     }
 
-    fn page(found: &ValidationResult) -> String {
+    fn claims() -> Vec<ClaimResult> {
+        let claim = |id: &str, checks| ClaimResult {
+            study: "v".into(),
+            id: id.into(),
+            text: "t".into(),
+            numbers: String::new(),
+            remark: String::new(),
+            verdict: Verdict::Fails,
+            reason: String::new(),
+            checks,
+        };
+        let reason = Some(Reason::NotInBoth { unit: "<this>".into() });
+        vec![
+            claim(
+                "cpu_share",
+                vec![
+                    check("share", PairKind::Agrees, Scale::Points, Answer::Fails),
+                    check("share", PairKind::Rejects, Scale::Points, Answer::Fails),
+                    check("share", PairKind::Moves, Scale::Points, Answer::Holds),
+                ],
+            ),
+            claim(
+                "slices",
+                vec![CheckResult {
+                    reason,
+                    ..check("slices equal", PairKind::Agrees, Scale::Slices, Answer::Inconclusive)
+                }],
+            ),
+        ]
+    }
+
+    fn page(missing: &[String]) -> String {
         let mut guest = run(Vm, "6.12", 1, 1);
         guest.machine.kernel = "6.12.117<x>".into();
         let results = [experiment("nice vm 1", vec![run(Sim, "linux-6.12", 1, 1), guest])];
         render_validation(&ValidationInput {
             title: "How <far>",
             command: "schedlab validate --kernel '6.12'",
-            validation: &Validation::parse(FILE).unwrap(),
-            found,
+            claims: &claims(),
+            missing,
             results: &results,
             model_notes: &[],
         })
@@ -202,22 +193,21 @@ mod tests {
 
     #[test]
     fn the_page_has_values_verdicts_controls_knobs_reasons_and_the_machine() {
-        let html = page(&found());
+        let html = page(&["lane <host>: no model".into()]);
         for wanted in [
             "How &lt;far&gt;",
             "schedlab validate --kernel &#39;6.12&#39;",
             "1.20 pt",
             "25.00 %",
             "26.00 %",
-            "inconclusive: &lt;this&gt; is not in both",
+            "only one of the two runs has &lt;this&gt;",
             "ACCEPTED",
             "equal &lt;shares&gt;",
-            "35.50 pt",
+            "own variation 3.00 pt",
             "5: 20.00 pt",
             "lane &lt;host&gt;: no model",
             "6.12.117&lt;x&gt;",
-            "a fifth of a nice level",
-            "0 of 1\u{a0}wrong model are rejected",
+            "2 comparisons: 0 HOLDS, 1 FAILS, 1 INCONCLUSIVE; 0 of 1 wrong models are rejected",
         ] {
             assert!(html.contains(wanted), "{wanted}: {html}");
         }
@@ -228,7 +218,7 @@ mod tests {
 
     #[test]
     fn links_lead_somewhere_and_ids_are_unique() {
-        let html = page(&found());
+        let html = page(&["lane <host>: no model".into()]);
         let of = |mark: &str| -> Vec<&str> {
             html.split(mark).skip(1).filter_map(|rest| rest.split('"').next()).collect()
         };
@@ -244,8 +234,7 @@ mod tests {
 
     #[test]
     fn nothing_missing_is_not_a_section() {
-        let complete = ValidationResult { missing: Vec::new(), ..found() };
-        let html = page(&complete);
+        let html = page(&[]);
         assert!(!html.contains("What was not compared") && html.contains("id=\"controls\""));
     }
 }

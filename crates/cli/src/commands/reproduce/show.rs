@@ -41,10 +41,11 @@ pub fn table(
     out.line(summary(claims))
 }
 
-/// Checks that hold, of all.
+/// Checks that hold, of all on which the verdict rests.
 fn checks(claim: &ClaimResult) -> String {
-    let holds = claim.checks.iter().filter(|check| check.answer == Answer::Holds).count();
-    match claim.checks.len() {
+    let deciding = || claim.checks.iter().filter(|check| check.decides());
+    let holds = deciding().filter(|check| check.answer == Answer::Holds).count();
+    match deciding().count() {
         0 => "-".into(),
         count => format!("{holds} of {count}"),
     }
@@ -86,9 +87,13 @@ fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
 }
 
 fn place(check: &CheckResult) -> String {
-    match &check.scheduler {
+    let place = match &check.scheduler {
         Some(scheduler) => format!("{} {scheduler}", check.lane),
         None => check.lane.to_string(),
+    };
+    match &check.pair {
+        Some(pair) => format!("{place}, {}: {}", pair.against, pair.experiment),
+        None => place,
     }
 }
 
@@ -101,8 +106,11 @@ fn found(check: &CheckResult) -> String {
     }
 }
 
-/// A number, or a time with its unit.
+/// A number, or a time with its unit; of a pair its deviation.
 fn show(check: &CheckResult, value: f64) -> String {
+    if let Some(pair) = &check.pair {
+        return pair.scale.text(value);
+    }
     match check.is_time && value >= 0.0 {
         true => duration(value.round() as u64),
         false => digits(value),

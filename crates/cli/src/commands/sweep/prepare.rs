@@ -43,7 +43,7 @@ pub fn settings(seed: u64, wanted: &[LaneKind], lane: &SimLane) -> Settings {
         },
         host: String::new(),
         vm: String::new(),
-        validation: None,
+        pairs: None,
     }
 }
 

@@ -58,7 +58,7 @@ fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
         experiment_file,
         experiment_text.clone(),
         workload_files.clone(),
-        settings.validation.as_ref(),
+        settings.pairs.as_ref(),
     )?;
     let (made_by, this) = (then.program(), Program::this());
     let prepared =

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab validate`: the models beside the kernels that they are models of.
+//! `schedlab validate`: a study of kernels and their models, by default the built-in one.
 //!
-//! The validation becomes a study, whose runs are stored one by one in a directory below the
-//! output, so that the command goes on where it was stopped.
+//! It is run, stored and judged as any study; what is shown is a table of its comparisons.
 
 mod host;
 mod show;
@@ -16,16 +15,15 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use clap::Args;
-use schedlab_lab::ExperimentResult;
-use schedlab_lab::document::placed;
+use schedlab_lab::claims::tables::{label, of_kind};
+use schedlab_lab::claims::{Answer, ClaimResult, Evidence, PairKind, judge};
 use schedlab_lab::identity::Program;
+use schedlab_lab::pairs::Wanted;
 use schedlab_lab::plan::Note;
 use schedlab_lab::store::Settings;
-use schedlab_lab::studies::{SCHEMA_HELP_VALIDATION, STUDY_BYTES_MAX, Source, VALIDATION};
-use schedlab_lab::validate::{Validation, ValidationResult, Verdict, Wanted, judge};
-use schedlab_run::file::read_text;
+use schedlab_lab::studies::{Source, VALIDATION};
+use schedlab_run::LaneKind;
 use schedlab_run::file::write_whole;
-use schedlab_run::{LaneKind, StudyError};
 use schedlab_sim::{SimLane, Watchdog};
 use std::path::{Path, PathBuf};
 
@@ -33,17 +31,17 @@ use std::path::{Path, PathBuf};
 pub const EXAMPLES: &str = "Examples:
   schedlab validate --lane vm --quick
   schedlab validate --lane vm --kernel 6.12,6.18 --details
-  schedlab validate --json | jq '.comparisons[] | select(.kernel == \"6.12\") | .metrics'
+  schedlab validate --json | jq '.[].checks[] | select(.scheduler == \"6.12\") | .pair.units'
   schedlab validate my-validation.toml
 
 Kernels run in guests with counted time (lane vm) and on this machine (lane host). The same command
-resumes where it was stopped. Exit code 1 if a model is outside a tolerance, or if a metric accepts
-a model that is wrong on purpose; the output names both.";
+resumes where it was stopped. Exit code 1 if a comparison fails, or if one accepts a model that is
+wrong on purpose; the output names both.";
 
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// Validation file (`schedlab schema validation`) [default: the built-in one]
+    /// Study file with [claim.pairs] (`schedlab schema experiment`) [default: the built-in one]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Validate only against kernels in these lanes: vm, host
@@ -69,37 +67,75 @@ pub struct ValidateArgs {
 
 /// Runs the command.
 pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
-    let (name, text) = match &args.file {
-        None => ("validate.toml".to_string(), VALIDATION.to_string()),
-        Some(path) => (path.display().to_string(), read_text(path, STUDY_BYTES_MAX)?),
-    };
-    let wrong = |error: StudyError| placed(&name, &text, error, SCHEMA_HELP_VALIDATION);
-    let validation = Validation::parse(&text).map_err(wrong)?;
     let wanted = wanted(args)?;
-    let made = validation.study(&wanted).map_err(wrong)?;
     let output = args.verdicts.folder("validation");
+    let source = source(args.file.as_deref(), &wanted)?;
     let repetitions = schedlab_host::REPETITIONS_DEFAULT;
-    let this_machine = || host::model(output, args.verdicts.fresh, repetitions);
-    let source = Source::validation(&name, text.clone(), &made, this_machine)?;
+    let source =
+        source.with_this_machine(|| host::model(output, args.verdicts.fresh, repetitions))?;
+    let study = source.study.clone();
     let prepared = prepare(source, wanted)?;
-    prepared.sweep.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    let plan = &prepared.sweep.plan;
+    plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
     let (results, failures) =
         stored(&prepared, &output.join("runs"), args.verdicts.begin(), threads)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
-    let mut found = judge(&validation, &made, &results);
-    let notes = prepared.sweep.plan.notes.iter().map(Note::to_string);
-    found.missing.splice(made.missing.len()..made.missing.len(), notes);
-    found.missing.dedup();
-    write(output, &validation, &found, &results)?;
+    let claims = judge(
+        &study.claims,
+        Evidence {
+            study: &study.name,
+            results: &results,
+            nr_cpus: schedlab_host::allowed_cpus().weight(),
+            lanes: &[],
+            plan,
+            failures: &failures,
+        },
+    );
+    let missing = missing(&claims, &plan.notes);
+    let json = serde_json::to_string_pretty(&claims)
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    write_whole(&output.join("claims.json"), (json + "\n").as_bytes())?;
+    write_whole(&output.join("tables.md"), show::markdown(&claims).as_bytes())?;
+    say(format!("results: {}", output.display()));
+    let page = output.join("report.html");
+    report::write_validation(&page, &prepared.sweep.title(), (&claims, &missing), &results)?;
     match args.verdicts.json {
-        true => out.json(&found)?,
-        false => show::terminal(&found, args.verdicts.details, out)?,
+        true => out.json(&claims)?,
+        false => show::terminal(&claims, &missing, args.verdicts.details, out)?,
     }
     out.finish_now()?;
     finish_with_failures(&failures, Unavailable::IsSaid)?;
-    finish(&found)
+    finish(&claims, &missing)
+}
+
+/// The study of a file, or the built-in one.
+fn source(file: Option<&Path>, wanted: &Wanted) -> CliResult<Source> {
+    let Some(path) = file else {
+        return Ok(Source::with_pairs("validate.toml", VALIDATION.into(), None, wanted)?);
+    };
+    let source = Source::read_pairs(path, wanted)?;
+    match source.study.claims.iter().any(|claim| claim.pairs.is_some()) {
+        true => Ok(source),
+        false => Err(CliError::usage_help(
+            format!("{} compares no pairs: it has no [claim.pairs]", path.display()),
+            "give it to `schedlab reproduce`, or say what is compared",
+        )),
+    }
+}
+
+/// What was not compared, and why.
+fn missing(claims: &[ClaimResult], notes: &[Note]) -> Vec<String> {
+    let mut missing: Vec<String> = notes.iter().map(Note::to_string).collect();
+    for (check, pair) in of_kind(claims, PairKind::Agrees).filter(|(check, _)| check.nr_runs == 0) {
+        let reason = check.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = format!("{}: {reason}", label(check, pair));
+        if !missing.contains(&text) && !missing.contains(&reason) {
+            missing.push(text);
+        }
+    }
+    missing
 }
 
 fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
@@ -122,46 +158,32 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
 fn prepare(source: Source, wanted: Wanted) -> CliResult<Prepared> {
     // Wrong models may starve tasks: that is for the metrics to say.
     let lane = SimLane { watchdog: Watchdog::Off, charges_textbooks: true, ..SimLane::default() };
-    let settings = Settings { validation: Some(wanted), ..settings(1, &[], &lane) };
+    let settings = Settings { pairs: Some(wanted), ..settings(1, &[], &lane) };
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
 
-/// Writes the result, the report, and the tables for a page of the documentation.
-fn write(
-    output: &Path,
-    validation: &Validation,
-    found: &ValidationResult,
-    results: &[ExperimentResult],
-) -> CliResult<()> {
-    let json =
-        serde_json::to_string_pretty(found).map_err(|error| CliError::usage(error.to_string()))?;
-    write_whole(&output.join("validation.json"), (json + "\n").as_bytes())?;
-    write_whole(&output.join("tables.md"), show::markdown(validation, found).as_bytes())?;
-    say(format!("results: {}", output.display()));
-    report::write_validation(
-        &output.join("report.html"),
-        validation.title_or_name(),
-        (validation, found),
-        results,
-    )
-}
-
-/// The exit code, with the names of what is out.
-fn finish(found: &ValidationResult) -> CliResult<()> {
-    if found.comparisons.is_empty() {
+/// The exit code, with the names of what fails.
+fn finish(claims: &[ClaimResult], missing: &[String]) -> CliResult<()> {
+    if of_kind(claims, PairKind::Agrees).all(|(check, _)| check.nr_runs == 0) {
         return Err(CliError::new(
             Exit::Unavailable,
-            format!("no kernel could be run: {}", found.missing.join("; ")),
+            format!("no kernel could be run: {}", missing.join("; ")),
             "`schedlab doctor` shows what this machine can do",
         ));
     }
     let mut parts = Vec::new();
-    for (verdict, what) in [
-        (Verdict::Outside, "outside of the tolerance"),
-        (Verdict::DoesNotDiscriminate, "tells no right model from a wrong one"),
+    for (kind, what) in [
+        (PairKind::Agrees, "outside of the tolerance"),
+        (PairKind::Rejects, "accepts a wrong model"),
+        (PairKind::Moves, "no knob moves it"),
     ] {
-        let names = found.with(verdict);
+        let fails = claims.iter().flat_map(|claim| {
+            let of_claim = of_kind(std::slice::from_ref(claim), kind);
+            let fails = of_claim.filter(|(check, _)| check.answer == Answer::Fails);
+            fails.map(|(check, pair)| format!("{}: {}", label(check, pair), claim.id))
+        });
+        let names: Vec<String> = fails.collect();
         if !names.is_empty() {
             parts.push(format!("{what}: {}", names.join("; ")));
         }
@@ -184,7 +206,6 @@ mod tests {
 
     #[test]
     fn the_built_in_validation_can_be_planned() {
-        let validation = Validation::parse(VALIDATION).unwrap();
         for quick in [false, true] {
             let wanted = Wanted {
                 quick,
@@ -192,10 +213,8 @@ mod tests {
                 lanes: vec![LaneKind::Host],
                 ..Wanted::default()
             };
-            let made = validation.study(&wanted).unwrap();
-            let this_machine = || Machines.this_machine();
-            let text = VALIDATION.to_string();
-            let source = Source::validation("validate.toml", text, &made, this_machine).unwrap();
+            let source = source(None, &wanted).unwrap();
+            let source = source.with_this_machine(|| Machines.this_machine()).unwrap();
             let again = Source::of_manifest(
                 "validate.toml",
                 VALIDATION.into(),

@@ -9,11 +9,24 @@
 //! Tasks of one description are interchangeable: which of two equal tasks is released first may
 //! be an accident. Their names are matched by the renaming that fits best.
 
-use super::file::SliceRule;
 use schedlab_run::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// What counts as a slice where sequences of slices are compared.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SliceRule {
+    /// Two stays of one task on the CPU are one slice if no other task ran between them and they
+    /// are less than this apart (ns): an interrupt, a thread of the kernel.
+    pub gap_ns: u64,
+    /// Shorter slices are left out (ns): what tasks do before their first and after their last
+    /// work.
+    pub shortest_ns: u64,
+    /// Two slices are equal if they are of one task and their lengths differ by no more (ns).
+    pub within_ns: u64,
+}
 
 /// A slice as it is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,9 +51,9 @@ pub struct Sequence {
 pub struct Equal {
     /// Slices equal in order and length.
     pub nr_equal: u64,
-    /// Slices of the kernel.
+    /// Slices of the run `on`.
     pub nr_kernel: u64,
-    /// Slices of the model.
+    /// Slices of the run `against`.
     pub nr_model: u64,
 }
 

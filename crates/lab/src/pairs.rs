@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Studies that compare kernels with their models: `[[pair]]` and `[[lane]]` made into experiments.
+//!
+//! Such a study has each workload once. Each of them in each lane with each number of CPUs is a
+//! case: an experiment with the kernels and their models. Each wrong model and each knob is an
+//! experiment of its own, simulated alone. So the store, the manifest and the order of runs are
+//! those of every study, and so are the claims.
+
+use crate::axis::{Axis, OneOrMore, Scalar, SeedRange, Seeds};
+use crate::claims::{Case, Claim, Control, Knob, Place};
+use crate::plan::Note;
+use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
+use schedlab_run::place::unknown;
+use schedlab_run::{LaneKind, StudyError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kernel and its model.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Series of the kernel, such as `6.12`: that of a guest, and of a host whose release begins
+    /// with it.
+    pub kernel: String,
+    /// Scheduler of lane sim.
+    pub model: String,
+    /// Whether `--quick` has it in guests too, even if nobody asks for the kernel by name.
+    #[serde(default = "yes")]
+    pub quick: bool,
+}
+
+/// Where kernels run, and the modelled machine that stands for it.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PairLane {
+    /// `vm` (counted time) or `host`.
+    pub name: LaneKind,
+    /// The machine of the model: a preset, or `host` for a model of this machine.
+    pub machine: String,
+    /// Numbers of CPUs; a workload runs with each.
+    pub cpus: Vec<u32>,
+    /// Runs of each kernel and of its model, each pair of them with one seed, unless the
+    /// experiment has `seeds`. The seed draws the releases and sleeps of the workload, the same in
+    /// both.
+    pub repetitions: u32,
+    /// Runs of each kernel with shifted starts.
+    #[serde(default)]
+    pub shift: Option<Shift>,
+    /// On a machine that others use too: the least part of the CPU time of the model's tasks that
+    /// those of the kernel must have got, 0 to 1. Below it comparisons are inconclusive.
+    #[serde(default)]
+    pub cpu_time_least: Option<f64>,
+}
+
+/// Fewest repetitions: what is said of a spread rests on them.
+pub const REPETITIONS_MIN: u32 = 5;
+
+/// What of a study of pairs is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// Only these lanes, if any is named.
+    pub lanes: Vec<LaneKind>,
+    /// Only these kernels, if any is named.
+    pub kernels: Vec<String>,
+    /// Without what the quick form leaves out.
+    pub quick: bool,
+    /// Runs of each kernel instead of the file's.
+    pub repetitions: Option<u32>,
+    /// Release of this machine's kernel; `None`: nothing runs here.
+    pub host_release: Option<String>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A workload in a lane with so many CPUs, with the pairs that the lane can have.
+struct Target<'s> {
+    spec: &'s ExperimentSpec,
+    lane: &'s PairLane,
+    nr_cpus: u32,
+    pairs: Vec<&'s Pair>,
+    wanted: &'s Wanted,
+}
+
+impl Study {
+    /// Checks pairs and lanes; without pairs there is no lane either.
+    pub(crate) fn check_pairs(&self) -> Result<(), StudyError> {
+        if self.pairs.is_empty() != self.lanes.is_empty() {
+            let missing = if self.pairs.is_empty() { "pair" } else { "lane" };
+            return Err(StudyError::new(
+                format!("there is no [[{missing}]]"),
+                "[[pair]] and [[lane]] belong together: the kernels and where they run",
+            ));
+        }
+        let mut kernels = BTreeSet::new();
+        for (index, pair) in self.pairs.iter().enumerate() {
+            if !kernels.insert(&pair.kernel) {
+                let text = format!("two of [[pair]] have the kernel {:?}", pair.kernel);
+                let error = StudyError::new(text, "give each kernel one model");
+                return Err(error.at(["pair".into(), index.into(), "kernel".into()]));
+            }
+        }
+        let mut lanes = BTreeSet::new();
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let inside = |error: StudyError| error.at(["lane".into(), index.into()]);
+            if !lanes.insert(lane.name) {
+                let text = format!("two of [[lane]] are called {:?}", lane.name.name());
+                return Err(inside(StudyError::new(text, "give each lane once").below("name")));
+            }
+            lane.check().map_err(inside)?;
+        }
+        for (index, spec) in self.experiments.iter().enumerate().filter(|_| !self.pairs.is_empty())
+        {
+            let inside = |error: StudyError| error.at(["experiment".into(), index.into()]);
+            if !spec.runs.is_empty() || spec.machine.is_some() || !spec.axes.is_empty() {
+                return Err(inside(StudyError::new(
+                    format!("experiment {:?} has runs, a machine or axes of its own", spec.name),
+                    "[[pair]] and [[lane]] say where it runs: drop them",
+                )));
+            }
+            match spec.seeds.as_ref().map(Seeds::values).transpose().map_err(inside)? {
+                Some(seeds) => check_repetitions(seeds.len(), "seeds").map_err(inside)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The study with its pairs made into experiments. The error says which kernel is unknown, or
+    /// that nothing is left. A study without pairs stays as it is.
+    pub fn with_pairs(mut self, wanted: &Wanted) -> Result<Self, StudyError> {
+        if self.pairs.is_empty() {
+            return Ok(self);
+        }
+        let known = self.pairs.iter().map(|pair| pair.kernel.as_str());
+        let is_known = |name: &&String| known.clone().any(|known| known == *name);
+        if let Some(kernel) = wanted.kernels.iter().find(|name| !is_known(name)) {
+            return Err(unknown("kernel", kernel, known));
+        }
+        let mut experiments = Vec::new();
+        let mut notes = Vec::new();
+        let mut claims = self.claims.clone();
+        for lane in self.lanes.iter().filter(|lane| means(&wanted.lanes, &lane.name)) {
+            let pairs = self.pairs_in(lane, wanted);
+            if pairs.is_empty() {
+                notes.push(match lane.name {
+                    LaneKind::Host => Note::NoModel(wanted.host_release.clone()),
+                    name => Note::NoPair(name),
+                });
+                continue;
+            }
+            let is_skipped = |spec: &&ExperimentSpec| {
+                wanted.quick && spec.quick.as_ref().is_some_and(|quick| quick.skip)
+            };
+            for spec in self.experiments.iter().filter(|spec| !is_skipped(spec)) {
+                for nr_cpus in lane.cpus.iter().copied() {
+                    let pairs = pairs.clone();
+                    Target { spec, lane, nr_cpus, pairs, wanted }
+                        .add(&mut claims, &mut experiments);
+                }
+            }
+        }
+        if experiments.is_empty() {
+            let why: Vec<String> = notes.iter().map(Note::to_string).collect();
+            let why = why.join("; ");
+            return Err(StudyError::new(
+                "nothing is left to compare",
+                if why.is_empty() { "ask for more lanes or kernels".into() } else { why },
+            ));
+        }
+        (self.experiments, self.claims, self.notes) = (experiments, claims, notes);
+        Ok(self)
+    }
+
+    /// The pairs whose kernel a lane can have.
+    fn pairs_in(&self, lane: &PairLane, wanted: &Wanted) -> Vec<&Pair> {
+        let is_left_out = |pair: &Pair| wanted.quick && !pair.quick && lane.name != LaneKind::Host;
+        let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
+            true => !is_left_out(pair),
+            false => wanted.kernels.contains(&pair.kernel),
+        };
+        let is_here = |pair: &&Pair| match &wanted.host_release {
+            _ if lane.name != LaneKind::Host => true,
+            Some(release) => is_of_series(release, &pair.kernel),
+            None => false,
+        };
+        self.pairs.iter().filter(is_wanted).filter(is_here).collect()
+    }
+}
+
+impl Target<'_> {
+    /// Adds its experiments, and its comparisons to the claims.
+    fn add(&self, claims: &mut [Claim], to: &mut Vec<ExperimentSpec>) {
+        let Self { spec, lane, nr_cpus, pairs, .. } = self;
+        let name = format!("{} {} {nr_cpus}", spec.name, lane.name);
+        let is_about = |claim: &Claim| {
+            let of_it = |pairs: &crate::claims::Pairs| {
+                pairs.fits(*nr_cpus) && pairs.experiment.values().contains(&spec.name)
+            };
+            claim.pairs.as_ref().is_some_and(of_it)
+        };
+        let mut kernels = RunsSpec::new(
+            lane.name,
+            match lane.name {
+                LaneKind::Vm => pairs.iter().map(|pair| pair.kernel.clone()).collect(),
+                _ => vec!["OTHER".into()],
+            },
+        );
+        kernels.shift = lane.shift.clone();
+        let models = pairs.iter().map(|pair| pair.model.clone()).collect();
+        let has_slices = claims
+            .iter()
+            .filter(|claim| is_about(claim))
+            .any(|claim| claim.pairs.as_ref().is_some_and(|pairs| pairs.slices.is_some()));
+        let made = |name: String, runs| self.experiment(name, runs, has_slices);
+        to.push(made(name.clone(), vec![RunsSpec::new(LaneKind::Sim, models), kernels]));
+        for claim in claims.iter_mut().filter(|claim| is_about(claim)) {
+            let mut controls = Vec::new();
+            for (index, control) in claim.controls.iter().enumerate() {
+                if control.experiment == spec.name {
+                    let name = format!("{name} control {}", control.label());
+                    controls.push((index, name.clone()));
+                    once(to, made(name, vec![wrong_model(control)]));
+                }
+            }
+            let mut knobs = Vec::new();
+            for (index, knob) in claim.knobs.iter().enumerate() {
+                let models = || pairs.iter().filter(|pair| means(&knob.kernels, &pair.kernel));
+                if knob.experiment == spec.name && models().next().is_some() {
+                    // Another knob of this name may have other kernels or values.
+                    let values: Vec<String> = knob.values.iter().map(Scalar::to_string).collect();
+                    let of: Vec<&str> = models().map(|pair| pair.model.as_str()).collect();
+                    let name =
+                        format!("{name} {}={} {}", knob.name, values.join(","), of.join(","));
+                    let mut swept = made(name.clone(), Vec::new());
+                    turn(&mut swept, knob, models().map(|pair| pair.model.clone()).collect());
+                    knobs.push((index, models().map(|pair| &pair.kernel).collect(), name));
+                    once(to, swept);
+                }
+            }
+            self.compare(claim, &name, &controls, &knobs);
+        }
+    }
+
+    /// Adds the comparison of each pair to a claim.
+    fn compare(
+        &self,
+        claim: &mut Claim,
+        experiment: &str,
+        controls: &[(usize, String)],
+        knobs: &[(usize, Vec<&String>, String)],
+    ) {
+        let Some(pairs) = &mut claim.pairs else { return };
+        for pair in &self.pairs {
+            let scheduler = match self.lane.name {
+                LaneKind::Vm => pair.kernel.clone(),
+                _ => "OTHER".into(),
+            };
+            let of_pair = knobs.iter().filter(|(_, kernels, _)| kernels.contains(&&pair.kernel));
+            pairs.cases.push(Case {
+                experiment: experiment.into(),
+                on: Place { lane: self.lane.name, scheduler: Some(scheduler) },
+                against: Place { lane: LaneKind::Sim, scheduler: Some(pair.model.clone()) },
+                cpu_time_least: self.lane.cpu_time_least.or(pairs.cpu_time_least),
+                controls: controls.to_vec(),
+                knobs: of_pair.map(|(index, _, name)| (*index, name.clone())).collect(),
+            });
+        }
+    }
+
+    /// An experiment of this workload.
+    fn experiment(&self, name: String, runs: Vec<RunsSpec>, has_slices: bool) -> ExperimentSpec {
+        let count = self.lane.repetitions.into();
+        let own = || self.spec.seeds.clone();
+        let range = |count| Seeds::Range(SeedRange { first: 1, count });
+        let asked = self.wanted.repetitions.map(|count| range(count.into()));
+        let mut spec = ExperimentSpec {
+            name,
+            machine: Some(OneOrMore::One(Scalar::Text(self.lane.machine.clone()))),
+            seeds: asked.or_else(own).or_else(|| Some(range(count))),
+            keep_slices: self.spec.keep_slices || has_slices,
+            keep_tasks: true,
+            keep_each: true,
+            quick: None,
+            runs,
+            ..self.spec.clone()
+        };
+        if spec.tasks.is_some() && spec.workload.values().is_empty() {
+            spec.workload = OneOrMore::One(Scalar::Text(self.spec.name.clone()));
+        }
+        spec.parameters.insert("cpus".into(), Scalar::Number(self.nr_cpus.into()));
+        spec
+    }
+}
+
+/// Runs of a wrong model.
+fn wrong_model(control: &Control) -> RunsSpec {
+    let mut runs = RunsSpec::new(LaneKind::Sim, vec![control.model.clone()]);
+    let one = |(name, value): (&String, &Scalar)| (name.clone(), OneOrMore::One(value.clone()));
+    runs.set = control.set.iter().map(one).collect();
+    runs
+}
+
+/// Runs of the models with each value of a knob.
+fn turn(spec: &mut ExperimentSpec, knob: &Knob, models: Vec<String>) {
+    let runs = RunsSpec::new(LaneKind::Sim, models);
+    spec.runs = match knob.name.strip_prefix("set.") {
+        Some(tunable) => {
+            let set = BTreeMap::from([(tunable.into(), OneOrMore::Many(knob.values.clone()))]);
+            vec![RunsSpec { set, ..runs }]
+        }
+        None if knob.name == "hz" => {
+            let hz = knob.values.iter().map(|value| value.to_string().parse().ok());
+            hz.map(|hz| RunsSpec { hz, ..runs.clone() }).collect()
+        }
+        None => {
+            spec.parameters.remove(&knob.name);
+            spec.axes.insert(knob.name.clone(), Axis::List(knob.values.clone()));
+            vec![runs]
+        }
+    };
+}
+
+/// Adds an experiment that is not there yet: two claims may have one wrong model or one knob.
+fn once(to: &mut Vec<ExperimentSpec>, spec: ExperimentSpec) {
+    if to.iter().all(|known| known.name != spec.name) {
+        to.push(spec);
+    }
+}
+
+impl PairLane {
+    fn check(&self) -> Result<(), StudyError> {
+        let wrong =
+            |key: &str, text: String, help: &str| Err(StudyError::new(text, help).below(key));
+        if self.name == LaneKind::Sim {
+            let text = format!("{:?} has no kernels", self.name.name());
+            return wrong("name", text, "allowed are `vm` and `host`");
+        }
+        if self.cpus.is_empty() || self.cpus.iter().any(|cpus| !(1..=1024).contains(cpus)) {
+            let text = format!("`cpus` is {:?}", self.cpus);
+            return wrong("cpus", text, "give one or more numbers from 1 to 1024");
+        }
+        if let Some(shift) = &self.shift {
+            shift.check().map_err(|error| error.below("shift"))?;
+        }
+        check_repetitions(self.repetitions as usize, "repetitions")?;
+        match self.cpu_time_least {
+            Some(part) if !(0.0..=1.0).contains(&part) => {
+                wrong("cpu_time_least", format!("`cpu_time_least` is {part}"), "give 0 to 1")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_repetitions(count: usize, key: &str) -> Result<(), StudyError> {
+    if count < REPETITIONS_MIN as usize {
+        return Err(StudyError::new(
+            format!("`{key}` are {count}"),
+            "give 5 or more: a spread rests on them",
+        )
+        .below(key));
+    }
+    Ok(())
+}
+
+/// Whether a list of names that may be left empty means this one too.
+fn means<T: PartialEq>(names: &[T], name: &T) -> bool {
+    names.is_empty() || names.contains(name)
+}
+
+/// Whether a kernel's release is of a series: `6.18.33+deb13` is of `6.18`.
+fn is_of_series(release: &str, series: &str) -> bool {
+    let rest = release.strip_prefix(series);
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
