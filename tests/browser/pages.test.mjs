@@ -16,7 +16,8 @@ const index = process.env.REPORT_INDEX;
 const folder = path.dirname(index ?? "");
 const stem = path.basename(index ?? "", ".html");
 const names = (await readdir(folder)).filter((name) => name.startsWith(stem + "-")).sort();
-const studies = names.filter((name) => name.endsWith(".html")).map((name) => path.join(folder, name));
+const pages = names.filter((name) => name.endsWith(".html"));
+const studies = pages.map((name) => path.join(folder, name));
 const all = [index, ...studies];
 
 /** Where a page is in its window: the top of the element, in pixels. */

@@ -120,9 +120,8 @@ fn agrees(kernel: &str, model: &str) {
     let dir = tempfile::tempdir().unwrap();
     let done = hogs(dir.path(), kernel, model, &["--json"]);
     let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
-    let checks = || found.as_array().unwrap().iter().flat_map(|claim| {
-        claim["checks"].as_array().unwrap()
-    });
+    let checks =
+        || found.as_array().unwrap().iter().flat_map(|claim| claim["checks"].as_array().unwrap());
     let of = |kind: &str| -> Vec<&Value> {
         checks().filter(|check| check["pair"]["kind"] == kind).collect()
     };
@@ -180,8 +179,7 @@ fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
     assert!(again.stderr.contains("are stored in"), "{}", again.stderr);
     assert_eq!(first.stdout, again.stdout);
     let written = std::fs::read_to_string(dir.path().join("out/claims.json")).unwrap();
-    let schema: Value =
-        serde_json::from_str(&schedlab(&["schema", "claims"]).stdout).unwrap();
+    let schema: Value = serde_json::from_str(&schedlab(&["schema", "claims"]).stdout).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     let found: Value = serde_json::from_str(&written).unwrap();
     assert!(schema.is_valid(&found), "{written}");

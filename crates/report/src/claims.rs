@@ -117,6 +117,15 @@ fn one(out: &mut String, claim: &ClaimResult) {
         badge(claim.verdict),
         escape(&claim.text)
     );
+    for fact in &claim.facts {
+        let _ = writeln!(
+            out,
+            "<p class=\"claim-note\"><b>{}:</b> {} <span class=\"lane\">{}</span></p>",
+            fact.answer().text(),
+            escape(&fact.found),
+            escape(&fact.source)
+        );
+    }
     if claim.checks.is_empty() {
         let _ = writeln!(out, "<p class=\"claim-note\">{}</p>", escape(&claim.reason));
     } else {
@@ -209,6 +218,7 @@ pub(crate) mod tests {
             pair: None,
         };
         ClaimResult {
+            facts: Vec::new(),
             study: study.into(),
             id: id.into(),
             text: "More is <less>.".into(),

@@ -177,7 +177,8 @@ fn table(
     };
     let shown = shown_at_first(rows);
     let mut out = format!(
-        "<div class=\"long-table\">\n<div class=\"scroll\"><table class=\"sortable\" id=\"{id}\">\n{}<tbody>\n",
+        "<div class=\"long-table\">\n<div class=\"scroll\">\
+         <table class=\"sortable\" id=\"{id}\">\n{}<tbody>\n",
         table_head(&columns, with_experiment)
     );
     shown.iter().for_each(|row| out += &html(row));

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came of a claim, in one sentence, and of all claims, in one line.
 
-use super::{Answer, CheckResult, ClaimResult, PairResult, Verdict};
+use super::{Answer, CheckResult, ClaimResult, Fact, PairResult, Verdict};
 
 impl ClaimResult {
     /// Checks with this answer.
     fn count(&self, answer: Answer) -> usize {
         self.deciding().filter(|check| check.answer == answer).count()
+    }
+
+    /// Facts with this answer.
+    fn count_facts(&self, answer: Answer) -> usize {
+        self.facts.iter().filter(|fact| fact.answer() == answer).count()
     }
 
     /// Checks on which the verdict rests.
@@ -17,12 +22,24 @@ impl ClaimResult {
     /// Whether some checks hold and others fail. A claim that partly holds otherwise is incomplete:
     /// its other checks are inconclusive.
     pub fn is_mixed(&self) -> bool {
-        self.verdict == Verdict::PartlyHolds && self.count(Answer::Fails) > 0
+        let nr_failed = self.count(Answer::Fails) + self.count_facts(Answer::Fails);
+        self.verdict == Verdict::PartlyHolds && nr_failed > 0
     }
 
     /// The finding in one sentence: how many checks hold, and the number that decides. `show`
     /// writes a number of a check that is no comparison of pairs, with its unit.
     pub fn finding(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
+        let read = |fact: &Fact| format!("{} ({})", fact.found.trim(), fact.source.trim());
+        let facts: Vec<String> = self.facts.iter().map(read).collect();
+        let measured = match self.checks.is_empty() && !facts.is_empty() {
+            true => None,
+            false => Some(self.measured(show)),
+        };
+        facts.into_iter().chain(measured).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The finding of the checks.
+    fn measured(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
         let number = |check: &CheckResult| {
             let place = check.scheduler.as_deref().unwrap_or(check.lane.name());
             let text = |value| match &check.pair {
@@ -119,6 +136,7 @@ mod tests {
             remark: String::new(),
             verdict,
             reason: "one repetition".into(),
+            facts: Vec::new(),
             checks: answers.iter().copied().map(check).collect(),
         }
     }
@@ -141,6 +159,25 @@ mod tests {
         );
         assert!(said(Verdict::Fails, &[Fails]).starts_with("No check holds: turnaround is 4"));
         assert_eq!(said(Verdict::Inconclusive, &[]), "Inconclusive: one repetition.");
+    }
+
+    #[test]
+    fn a_fact_is_named_with_its_source() {
+        let fact = |holds| Fact { found: "It is so.".into(), source: "file.c".into(), holds };
+        let mut read = claim(Verdict::PartlyHolds, &[]);
+        read.facts = vec![fact(true), fact(false)];
+        assert_eq!(
+            read.finding(|_, value| value.to_string()),
+            "It is so. (file.c) It is so. (file.c)"
+        );
+        assert!(read.is_mixed());
+        let mut both = claim(Verdict::Holds, &[Answer::Holds]);
+        both.facts = vec![fact(true)];
+        assert!(
+            both.finding(|_, value| value.to_string())
+                .ends_with("turnaround is 4 under rr (study: 2).")
+        );
+        assert!(!both.is_mixed());
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod compare;
 mod derived;
 mod evaluate;
 mod expression;
+mod fact;
 mod finding;
 pub(crate) mod pairs;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use compare::{KnobPoint, PairKind, PairResult, UnitResult};
 pub use derived::DERIVED;
 pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::{Expr, MeasureRef};
+pub use fact::Fact;
 pub use finding::summary;
 pub use pairs::{Case, Control, Knob, Of, Pairs, Scale, Within};
 pub use reason::Reason;
@@ -65,6 +67,9 @@ pub struct Claim {
     /// Why nothing can be measured: a statement about code or words. Instead of checks.
     #[serde(default)]
     pub not_measured: Option<String>,
+    /// What can be read instead of measured.
+    #[serde(default, rename = "fact")]
+    pub facts: Vec<Fact>,
     /// Numbers and their bounds.
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
@@ -284,18 +289,22 @@ pub(crate) fn check(study: &Study) -> Result<(), StudyError> {
                 .below("id"),
             ));
         }
-        let has_checks = !claim.checks.is_empty() || claim.pairs.is_some();
+        let has_checks =
+            !claim.checks.is_empty() || !claim.facts.is_empty() || claim.pairs.is_some();
         if has_checks != claim.not_measured.is_none() {
             return Err(inside(StudyError::new(
                 format!("claim {:?} must have either checks or `not_measured`", claim.id),
-                "add [[claim.check]] or [claim.pairs], or say in `not_measured` why there is \
-                 nothing to check",
+                "add [[claim.check]], [[claim.fact]] or [claim.pairs], or say in `not_measured` \
+                 why there is nothing to check",
             )));
         }
         for (at, check) in claim.checks.iter().enumerate() {
             check
                 .check(&study.experiments)
                 .map_err(|error| inside(error.at(["check".into(), at.into()])))?;
+        }
+        for (at, fact) in claim.facts.iter().enumerate() {
+            fact.check().map_err(|error| inside(error.at(["fact".into(), at.into()])))?;
         }
         claim.check_pairs(study).map_err(inside)?;
     }

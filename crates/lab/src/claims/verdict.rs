@@ -5,13 +5,14 @@
 //! where a bound lies in the interval it is inconclusive: more repetitions are needed. A number
 //! from runs during which other programs used the CPUs never fails a check: outside the bounds it
 //! is inconclusive. A claim holds if all its checks hold, and partly holds if some do. It fails if
-//! no check holds and some fail, and is inconclusive if all checks are. Checks of wrong models and
-//! knobs do not count: they only take the answer from comparisons that see nothing (`compare`).
+//! no check holds and some fail, and is inconclusive if all checks are. A fact counts as a check.
+//! Checks of wrong models and knobs do not count: they only take the answer from comparisons that
+//! see nothing (`compare`).
 
 use super::bounds::Lies;
 use super::compare::{PairKind, PairResult, judge_pairs};
 use super::evaluate::{Found, Scope};
-use super::{Bounds, Check, Claim, Reason, Row};
+use super::{Bounds, Check, Claim, Fact, Reason, Row};
 use crate::{ExperimentResult, Failure, Plan, PlannedRun};
 use schedlab_run::{LaneKind, RunResult};
 use schemars::JsonSchema;
@@ -140,6 +141,9 @@ pub struct ClaimResult {
     /// Why checks are inconclusive.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// What was read instead of measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Fact>,
     /// The checks, each at each place.
     pub checks: Vec<CheckResult>,
 }
@@ -162,7 +166,7 @@ pub struct Evidence<'e> {
 }
 
 impl Evidence<'_> {
-    /// Why there are no runs in a lane of the experiments that `about` chooses, where that is known.
+    /// Why a lane has no runs of the experiments that `about` chooses, where that is known.
     pub(super) fn why_missing(
         &self,
         lane: LaneKind,
@@ -216,7 +220,7 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
             false => drop(left_out.insert(check.lane.name())),
         }
     }
-    let verdict = verdict(&checks);
+    let verdict = verdict(&claim.facts, &checks);
     let mut reasons = vec![claim.not_measured.clone().unwrap_or_else(|| reason(&checks))];
     reasons.extend(left_out.iter().map(|lane| format!("lane {lane} was not asked for")));
     if claim.pairs.is_some() && checks.is_empty() {
@@ -230,6 +234,7 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
         numbers: claim.numbers.trim().into(),
         remark: claim.remark.trim().into(),
         verdict,
+        facts: claim.facts.clone(),
         reason: reasons.join("; ").trim().into(),
         checks,
     }
@@ -283,14 +288,15 @@ fn answer(found: &Found, bounds: Bounds) -> (Answer, Option<Reason>) {
     (Answer::Inconclusive, Some(reason))
 }
 
-fn verdict(checks: &[CheckResult]) -> Verdict {
-    let deciding = || checks.iter().filter(|check| check.decides());
-    let count = |answer| deciding().filter(|check| check.answer == answer).count();
+fn verdict(facts: &[Fact], checks: &[CheckResult]) -> Verdict {
+    let deciding = checks.iter().filter(|check| check.decides()).map(|check| check.answer);
+    let answers: Vec<Answer> = facts.iter().map(Fact::answer).chain(deciding).collect();
+    let count = |wanted| answers.iter().filter(|answer| **answer == wanted).count();
     let (holds, does_not) = (count(Answer::Holds), count(Answer::Fails));
     match (holds, does_not) {
         (0, 0) => Verdict::Inconclusive,
         (0, _) => Verdict::Fails,
-        (holds, _) if holds == deciding().count() => Verdict::Holds,
+        (holds, _) if holds == answers.len() => Verdict::Holds,
         _ => Verdict::PartlyHolds,
     }
 }

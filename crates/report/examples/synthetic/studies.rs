@@ -49,6 +49,7 @@ fn claims(study: &str) -> Vec<ClaimResult> {
         (Verdict::Inconclusive, vec![]),
     ];
     let claim = |(index, (verdict, answers)): (usize, (Verdict, Vec<Answer>))| ClaimResult {
+        facts: Vec::new(),
         study: study.into(),
         id: format!("{study}-{}", index + 1),
         text: "Twice the work takes <twice> as long, whatever the policy.".into(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of claims over pairs of runs: how far each model is from its kernel, claim by claim, the
-//! wrong models and the knobs that say whether that means anything, and where it was measured.
+//! The page of claims over pairs of runs: how far each model is from its kernel, claim by claim,
+//! the wrong models and the knobs that say whether that means anything, and where it was measured.
 //!
 //! `tables` holds the parts; the skeleton, the style and what is said of the machines are those of
 //! every report.
@@ -148,6 +148,7 @@ mod tests {
 
     fn claims() -> Vec<ClaimResult> {
         let claim = |id: &str, checks| ClaimResult {
+            facts: Vec::new(),
             study: "v".into(),
             id: id.into(),
             text: "t".into(),
