@@ -121,9 +121,9 @@ impl Study {
                     "[[pair]] and [[lane]] say where it runs: drop them",
                 )));
             }
-            match spec.seeds.as_ref().map(Seeds::values).transpose().map_err(inside)? {
-                Some(seeds) => check_repetitions(seeds.len(), "seeds").map_err(inside)?,
-                None => {}
+            let seeds = spec.seeds.as_ref().map(Seeds::values).transpose().map_err(inside)?;
+            if let Some(seeds) = seeds {
+                check_repetitions(seeds.len(), "seeds").map_err(inside)?;
             }
         }
         Ok(())

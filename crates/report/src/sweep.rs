@@ -119,7 +119,7 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
     }
     let x_label = axis.map(|(_, (_, label))| label);
     let (key, measure) = (slug(name), name.clone());
-    (!lines.is_empty()).then(|| SweepPicture { key, measure, y_label, x_label, lines, scale })
+    (!lines.is_empty()).then_some(SweepPicture { key, measure, y_label, x_label, lines, scale })
 }
 
 /// Every label of the table in order: a configuration looks the same in the figures of all

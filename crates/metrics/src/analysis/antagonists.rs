@@ -266,7 +266,7 @@ mod tests {
         assert!(of.tasks.iter().any(|one| one.task == 30), "{of:?}");
     }
 
-    /// A wait over very many stays is named whole, if it began within what is remembered.
+    /// A wait over very many stays: all of it is named, where it began with what is remembered.
     #[test]
     fn a_very_long_wait_is_named() {
         let rounds = 100_000;

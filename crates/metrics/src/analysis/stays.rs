@@ -2,9 +2,9 @@
 //! What each CPU did, to be gone through when a wait ends: the last stays one by one, those before
 //! as sums over blocks of them.
 //!
-//! Memory: up to [`STAYS_MAX`] stays and [`BLOCKS_MAX`] blocks a CPU. Where there are more blocks,
-//! neighbours are joined: the older the past, the coarser it is remembered. A block names at most
-//! [`TASKS_MAX`] tasks.
+//! Memory: up to [`STAYS_MAX`] stays and [`BLOCKS_MAX`] blocks a CPU. Where there are more,
+//! neighbours are joined, so the past is remembered the coarser the older it is. A block names at
+//! most [`TASKS_MAX`] tasks.
 
 use super::follow::{Follower, Runs, Turn};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -17,7 +17,7 @@ const BLOCK: usize = 256;
 /// Blocks of a CPU.
 const BLOCKS_MAX: usize = 128;
 /// Tasks that a block names: those that ran longest.
-const TASKS_MAX: usize = 64;
+const TASKS_MAX: usize = 256;
 
 /// What one CPU did over many stays.
 #[derive(Clone, Debug, Default)]

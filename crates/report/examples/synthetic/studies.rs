@@ -64,6 +64,7 @@ fn claims(study: &str) -> Vec<ClaimResult> {
 
 fn check(answer: Answer) -> CheckResult {
     CheckResult {
+        pair: None,
         what: "makespan, two by one".into(),
         lane: LaneKind::Sim,
         scheduler: Some("linux-6.12".into()),

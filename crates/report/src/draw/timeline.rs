@@ -29,7 +29,7 @@ const GAP: f64 = 3.0;
 /// Colours on which dark text reads better than white.
 const LIGHT: [usize; 4] = [3, 4, 5, 7];
 /// Rows drawn at most for one run; the caption of the page says the same of its own limit.
-const ROWS_MAX: usize = 64;
+const ROWS_MAX: usize = 200;
 
 /// All runs of one experiment, stacked on one time axis.
 pub fn timeline_file(title: &str, runs: &[Timeline<'_>]) -> String {
@@ -132,7 +132,7 @@ impl Still<'_> {
         let class = if row < ROW { "end small" } else { "end" };
         for (index, task) in run.tasks.iter().take(ROWS_MAX).enumerate() {
             let y = rows + index as f64 * row;
-            svg.text(class, (LEFT - 8.0, y + row / 2.0 + 2.5), &fitted(&task.name, LEFT - 14.0));
+            svg.text(class, (LEFT - 8.0, y + row / 2.0 + 2.5), &label(task));
             self.waits(svg, (y, row - GAP), index);
             draw_blocks(svg, &self.blocks(|slice| slice.task == task.id), (y, row - GAP));
             let mut arrow = Path::default();
@@ -219,6 +219,12 @@ fn draw_blocks(svg: &mut Svg, blocks: &[Block], (y, height): (f64, f64)) {
     }
 }
 
+/// Name and process id of a task; where both are too wide, the name is cut.
+fn label(task: &PanelTask) -> String {
+    let pid = task.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+    fitted(&task.name, LEFT - 14.0 - width_of(&pid)) + &pid
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,9 +273,9 @@ mod tests {
 
     #[test]
     fn a_slide_shows_arrivals_waits_and_names_within_its_borders() {
-        let mut run = RunResult::default();
+        let slices = vec![slice(0, 0, 0, 40_000_000), slice(0, 1, 40_000_000, 100_000_000)];
+        let mut run = RunResult { slices, ..RunResult::default() };
         // The first task runs to the end; the second arrives at 20 ms and never runs again.
-        run.slices = vec![slice(0, 0, 0, 40_000_000), slice(0, 1, 40_000_000, 100_000_000)];
         run.slices[0].end = "exited".into();
         run.measures.totals.end_ns = 123_456_000_000;
         run.measures.tasks = [("first", 0), ("second", 20_000_000)]

@@ -121,7 +121,7 @@ impl Header {
         attrs: Section,
     ) -> Result<(), String> {
         let count = attrs.size.checked_div(attr_size).unwrap_or(0);
-        if attr_size < ATTR_SIZE_MIN + 16 || attr_size > 4096 || count > ATTRS_MAX {
+        if !(ATTR_SIZE_MIN + 16..=4096).contains(&attr_size) || count > ATTRS_MAX {
             return Err(format!(
                 "{} bytes of descriptions of events, {attr_size} bytes each: a description has \
                  80 to 4096 bytes, and there are at most {ATTRS_MAX}",

@@ -290,7 +290,7 @@ impl<'a> Description<'a> {
     }
 }
 
-/// `char prev_comm[16];	offset:8;	size:16;	signed:0;`
+/// `char prev_comm[16]; offset:8; size:16; signed:0;`, with tabs between.
 fn parse_field(text: &str) -> Option<(&str, Field)> {
     let mut parts = text.split(';');
     let declaration = parts.next()?.trim();
