@@ -203,7 +203,8 @@ pub fn latency(group: &Group<'_>, styles: &Styles) -> Option<(Figure, LatencyDat
         return None;
     }
     let chart = chart("", &pictures);
-    let names: Vec<&str> = MEASURES.iter().map(|measure| measure.key).collect();
+    let is_drawn = |measure: &&Measure| pictures.iter().any(|one| one.measure.key == measure.key);
+    let names: Vec<&str> = MEASURES.iter().filter(is_drawn).map(|measure| measure.key).collect();
     let figure = Figure {
         id: format!("{}-latency", group.id),
         kind: "latency",

@@ -108,8 +108,8 @@ fn warning_item(same: &[&Noted]) -> String {
     } else {
         places += "<ul>";
         for one in same {
-            let where_ = escape(&one.places.join("; "));
-            let _ = write!(places, "<li>{where_}: {}</li>", escape(&one.warning.text));
+            let affected = escape(&one.places.join("; "));
+            let _ = write!(places, "<li>{affected}: {}</li>", escape(&one.warning.text));
         }
         places += "</ul>";
     }

@@ -81,7 +81,7 @@ pub enum PairCell {
     Deviation {
         /// The deviation of the unit that is farthest off.
         text: String,
-        /// The first place's own variation of that unit.
+        /// The first place's own variation: the greatest of a unit.
         own: Option<String>,
         /// What is said of it.
         word: Word,
@@ -178,7 +178,7 @@ pub fn compared(
 }
 
 fn deviation(check: &CheckResult, pair: &PairResult) -> PairCell {
-    let own = pair.units.first().and_then(|unit| unit.variation);
+    let own = pair.units.iter().filter_map(|unit| unit.variation).reduce(f64::max);
     let word = Word::of(check);
     Deviation {
         text: pair.worst_text().unwrap_or_else(|| "-".into()),
@@ -343,10 +343,11 @@ pub fn pairs_summary(claims: &[ClaimResult]) -> String {
         let good = checks.iter().filter(|(check, _)| check.answer == Answer::Holds).count();
         format!("{good} of {}", checks.len())
     };
+    let nr_made = made().count();
     format!(
-        "{} comparisons: {} HOLDS{}, {fails} FAILS, {} INCONCLUSIVE{}; {} wrong models are \
+        "{nr_made} {}: {} HOLDS{}, {fails} FAILS, {} INCONCLUSIVE{}; {} wrong models are \
          rejected, {} knobs move their measure",
-        made().count(),
+        if nr_made == 1 { "comparison" } else { "comparisons" },
         holds + varied,
         only(varied, "only by the kernel's own variation"),
         inconclusive + nothing,

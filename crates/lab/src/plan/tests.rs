@@ -121,8 +121,7 @@ const SHIFTED: &str = r#"
     name = 'x'
     axes.n = [1, 2]
     seeds = [1, 2]
-    tasks = '''{"tasks": {"a": {"instance": {n}, "loop": 1, "run": 5},
-        "b": {"delay": "1ms", "run": 5}}}'''
+tasks = '{"tasks": {"a": {"instance": {n}, "loop": 1, "run": 5}, "b": {"delay": "1ms", "run": 5}}}'
     [[experiment.runs]]
     lane = 'sim'
     schedulers = ['fcfs']

@@ -102,10 +102,10 @@ pub fn comparisons(claims: &[ClaimResult]) -> String {
         "Models and kernels at a glance",
         "Each cell shows by how much the task that is farthest off differs between the model and \
          the kernel; of slices, how many are equal in order and length. Below it, where it was \
-         measured, is the kernel\u{2019}s own variation of that task: how far the kernel is from \
-         itself when the same workload starts some tens of microseconds later. A comparison holds \
-         if the whole 95\u{a0}% interval of every task lies within the tolerance, or within that \
-         variation.",
+         measured, is the kernel\u{2019}s own variation: how far a task under the kernel is at \
+         most from itself when the same workload starts some tens of microseconds later. A \
+         comparison holds if the whole 95\u{a0}% interval of every task lies within the \
+         tolerance, or within that variation.",
         &(legend + &table(&glance, "verdicts", &details)),
     );
     let mut every = String::new();

@@ -140,7 +140,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "two_groups",
         study: "S4",
-        summary: "a hogs in one control group beside b hogs in another",
+        summary: "a hogs in one control group and b hogs in another",
         params: &[
             param("a", COUNT, "1", "hogs of the first group"),
             param("b", COUNT, "1", "hogs of the second group"),
@@ -248,7 +248,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "frame_loop",
         study: "",
-        summary: "a program that draws frames beside hogs; its progress tells the frame rate",
+        summary: "a program that draws frames, and hogs; its progress gives the frame rate",
         params: &[
             param("fps", Kind::Count { min: 1, max: 10_000 }, "60", "frames a second"),
             param("work", WORK, "4ms", "CPU time of a frame"),
@@ -632,8 +632,8 @@ mod tests {
         is
         ");
         insta::assert_snapshot!(error("multiload", &[("cpus", "3-1")]), @"
-        multiload: cpus=3-1: the range 3-1 is empty; allowed: CPUs such as `0-3,8`, or
-        `all`
+        multiload: cpus=3-1: 3-1 runs backwards: write 1-3; allowed: CPUs such as `0-3,8`,
+        or `all`
         ");
         insta::assert_snapshot!(error("cpu_latency", &[("policy", "OTHER")]), @"
         cpu_latency: policy=OTHER: the priorities of this workload need a real-time
