@@ -142,7 +142,7 @@ const fn pin(package: &'static str, version: &'static str, sha256: &'static str)
 ///
 /// Images: the cloud builds have what a guest needs built in (NVMe, serial line, PCI), full type
 /// information, and HZ=250.
-pub const KERNELS: [Kernel; 18] = [
+pub const KERNELS: [Kernel; 19] = [
     release(2, 4, 18, Preempt::None),
     release(2, 6, 0, Preempt::None),
     release(2, 6, 11, Preempt::None),
@@ -172,6 +172,7 @@ pub const KERNELS: [Kernel; 18] = [
     ),
     series(6, 16, None).image("trixie-backports", "EEVDF, sched_ext", None),
     series(6, 17, None).image("trixie-backports", "EEVDF, sched_ext", None),
+    release(6, 18, 44, Preempt::Lazy),
     series(6, 18, Some(Preempt::Lazy)).image(
         "trixie-backports",
         "EEVDF, sched_ext",
@@ -210,6 +211,43 @@ impl Kernel {
     }
 }
 
+/// A bug of a kernel's scheduler that can distort what is measured under it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelBug {
+    /// The commit that fixed it, abbreviated.
+    pub fixed_by: &'static str,
+    /// The releases that have it: first and last of each range.
+    pub releases: &'static [(KernelVersion, KernelVersion)],
+    /// What goes wrong.
+    pub text: &'static str,
+    /// How to avoid it.
+    pub remedy: &'static str,
+}
+
+/// Bugs that are known with their releases.
+///
+/// - 101f3498b4bd (7.1, and 6.18.45) reverts 6d71a9c61604 (6.13). Whether releases of 7.0 have the
+///   revert is not known; they count as having the bug.
+pub const KERNEL_BUGS: [KernelBug; 1] = [KernelBug {
+    fixed_by: "101f3498b4bd",
+    releases: &[
+        (KernelVersion::release(6, 13, 0), KernelVersion::series(6, 17)),
+        (KernelVersion::release(6, 18, 0), KernelVersion::release(6, 18, 44)),
+        (KernelVersion::release(6, 19, 0), KernelVersion::series(7, 0)),
+    ],
+    text: "a control group whose tasks sleep often can starve other tasks for seconds",
+    remedy: "use 6.12, 6.18.45, 7.1 or later; otherwise do not run floods of short tasks in a \
+             control group",
+}];
+
+impl KernelBug {
+    /// The bugs that this kernel has.
+    pub fn of(version: KernelVersion) -> Vec<&'static Self> {
+        let has = |(first, last): &(_, _)| (*first..=*last).contains(&version);
+        KERNEL_BUGS.iter().filter(|bug| bug.releases.iter().any(has)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +262,17 @@ mod tests {
             assert_eq!(Kernel::find(kernel.version), Some(kernel));
             let pin = kernel.image.and_then(|image| image.pin);
             assert!(pin.is_none_or(|pin| pin.sha256.len() == 64 && pin.package.contains(&name)));
+        }
+    }
+
+    #[test]
+    fn the_starvation_of_6_13_is_known_by_release() {
+        let has = |text: &str| !KernelBug::of(text.parse().unwrap()).is_empty();
+        for text in ["6.13.1", "6.17", "6.18.0", "6.18.44", "6.19.14", "7.0.13"] {
+            assert!(has(text), "{text}");
+        }
+        for text in ["6.1.192", "6.12.117", "6.18.45", "6.18", "7.1.0", "7.2.12"] {
+            assert!(!has(text), "{text}");
         }
     }
 
