@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The schedulers of Linux 6.1 and later: deadline tasks above real-time tasks above fair ones.
 //!
-//! A model is a row with its tunables and the rules in which it differs from the previous one. The
-//! rules are in [`crate::fair::rules`] and [`crate::deadline::tunables`]. See [`crate::deadline`],
-//! [`crate::rt`], [`crate::fair`] and [`crate::balance`] for what they do and what is left out.
+//! A model is a row with its tunables and the rules that differ from the previous row. The rules
+//! are in [`crate::fair::rules`] and [`crate::deadline::tunables`]. [`crate::deadline`],
+//! [`crate::rt`], [`crate::fair`] and [`crate::balance`] describe them and what they leave out.
 
 use crate::SchedClass;
 use crate::boundary::options::{Options, Tunable};
@@ -19,6 +19,8 @@ use schedlab_model::{CgroupSpec, Costs, Kernel, KernelVersion, Machine, Preempt}
 pub struct Model {
     /// The kernel.
     pub version: KernelVersion,
+    /// The first release of the series that is known to have these rules.
+    pub since: KernelVersion,
     /// A description, without the name.
     pub summary: &'static str,
     /// Source of its rules.
@@ -46,6 +48,7 @@ const fn eevdf(rt: &'static [Tunable], eevdf: &'static [Tunable]) -> [&'static [
 /// Linux 6.1, with CFS.
 const LINUX_6_1: Model = Model {
     version: KernelVersion::series(6, 1),
+    since: KernelVersion::release(6, 1, 158),
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
     source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: &[LEAVES_OUT],
@@ -65,6 +68,7 @@ const LINUX_6_1: Model = Model {
 /// Linux 6.6, the first with EEVDF.
 const LINUX_6_6: Model = Model {
     version: KernelVersion::series(6, 6),
+    since: KernelVersion::release(6, 6, 87),
     summary: "Linux 6.6: deadline > real-time (FIFO, RR) > fair (EEVDF, first version)",
     source: "Linux 6.6.87, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_6_6,
@@ -76,6 +80,7 @@ const LINUX_6_6: Model = Model {
 /// Linux 6.12.0.
 const LINUX_6_12_0: Model = Model {
     version: KernelVersion::release(6, 12, 0),
+    since: KernelVersion::release(6, 12, 0),
     summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed \
               dequeue, custom slices)",
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
@@ -88,6 +93,7 @@ const LINUX_6_12_0: Model = Model {
 /// Linux 6.12, later releases.
 const LINUX_6_12: Model = Model {
     version: KernelVersion::series(6, 12),
+    since: KernelVersion::release(6, 12, 63),
     summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair \
               (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
@@ -95,20 +101,34 @@ const LINUX_6_12: Model = Model {
     ..LINUX_6_12_0
 };
 
-/// Linux 6.18.
-const LINUX_6_18: Model = Model {
-    version: KernelVersion::series(6, 18),
-    summary: "Linux 6.18: deadline > real-time, fair server > fair (EEVDF, shortest slice \
-              protects)",
+/// Linux 6.18 up to 6.18.44. Changing weights of groups can starve other tasks.
+const LINUX_6_18_44: Model = Model {
+    version: KernelVersion::release(6, 18, 44),
+    since: KernelVersion::release(6, 18, 0),
+    summary: "Linux 6.18 up to 6.18.44: deadline > real-time, fair server > fair (EEVDF, shortest \
+              slice protects; busy groups can starve other tasks)",
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
-    fair: Rules::LINUX_6_18,
+    fair: Rules::LINUX_6_18_44,
     deadline: DlRules::LINUX_6_18,
     ..LINUX_6_12
+};
+
+/// Linux 6.18, later releases.
+const LINUX_6_18: Model = Model {
+    version: KernelVersion::series(6, 18),
+    since: KernelVersion::release(6, 18, 45),
+    summary: "Linux 6.18 (6.18.45 and later): deadline > real-time, fair server > fair (EEVDF, \
+              shortest slice protects)",
+    source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c; the change of weights is \
+             that of 6.18.45, which reverts 6d71a9c61604",
+    fair: Rules::LINUX_6_18,
+    ..LINUX_6_18_44
 };
 
 /// Linux 7.1.
 const LINUX_7_1: Model = Model {
     version: KernelVersion::series(7, 1),
+    since: KernelVersion::release(7, 1, 0),
     summary: "Linux 7.1: deadline > real-time, fair server > fair (EEVDF, exact arithmetic, new \
               tasks do not preempt)",
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
@@ -121,6 +141,7 @@ const LINUX_7_1: Model = Model {
 /// Linux 7.2 on an architecture that rearms timers late: both high-resolution ticks are on.
 const LINUX_7_2: Model = Model {
     version: KernelVersion::series(7, 2),
+    since: KernelVersion::release(7, 2, 0),
     summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
               slices: HRTICK)",
     source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
@@ -143,13 +164,31 @@ pub(crate) fn preempt(version: KernelVersion) -> Preempt {
 }
 
 /// Every model, oldest first.
-pub const MODELS: [Model; 7] =
-    [LINUX_6_1, LINUX_6_6, LINUX_6_12_0, LINUX_6_12, LINUX_6_18, LINUX_7_1, LINUX_7_2];
+pub const MODELS: [Model; 8] = [
+    LINUX_6_1,
+    LINUX_6_6,
+    LINUX_6_12_0,
+    LINUX_6_12,
+    LINUX_6_18_44,
+    LINUX_6_18,
+    LINUX_7_1,
+    LINUX_7_2,
+];
 
 impl Model {
     /// Finds the model of exactly this kernel.
     pub fn of(version: KernelVersion) -> Option<&'static Self> {
         MODELS.iter().find(|model| model.version == version)
+    }
+
+    /// Finds the model whose rules the kernel `version` has: its own model, or that of a later
+    /// release of its series with the same rules.
+    pub fn with_rules_of(version: KernelVersion) -> Option<&'static Self> {
+        let fits = |model: &&Self| {
+            let is_of_series = model.version.series_number() == version.series_number();
+            is_of_series && model.since <= version && version <= model.version
+        };
+        MODELS.iter().find(fits)
     }
 
     /// Tunables, with this version's defaults.
@@ -194,7 +233,8 @@ impl Model {
     }
 
     /// The scheduler, for the registry.
-    pub fn scheduler(&'static self) -> Scheduler {
+    pub fn scheduler(&self) -> Scheduler {
+        let model = *self;
         Scheduler {
             name: format!("linux-{}", self.version).into(),
             summary: self.summary.into(),
@@ -210,8 +250,8 @@ impl Model {
             costs: Costs::DEFAULT,
             tunables: self.tunables(),
             digest: None,
-            make: Make::new(|options, machine, cgroups| {
-                self.classes(true, options, machine, cgroups).into()
+            make: Make::new(move |options, machine, cgroups| {
+                model.classes(true, options, machine, cgroups).into()
             }),
         }
     }

@@ -8,6 +8,7 @@
 
 pub mod balance;
 pub mod boundary;
+pub mod bugs;
 pub mod cfs_early;
 pub mod cfs_groups;
 pub mod deadline;

@@ -2,7 +2,8 @@
 //! The only list of schedulers. A new scheduler is one file and one line here. A new kernel is a
 //! row of [`crate::kernels`].
 
-use crate::kernels::MODELS;
+use crate::bugs::{BUGS, KnownBug};
+use crate::kernels::{MODELS, Model};
 use crate::scheduler::Scheduler;
 use crate::textbook::{fcfs, lottery, mlfq, multilevel, priority, rr, sjf, stride, vtime};
 use crate::{cfs_early, cfs_groups, o_n, o1, staircase, wrr};
@@ -44,7 +45,7 @@ const EARLY: &[fn() -> Scheduler] = &[
     cfs_groups::linux_2_6_32,
 ];
 
-/// Short names that people type, and the scheduler that each means: the latest of its kind.
+/// Short names that users type, and the scheduler of each: the latest of its kind.
 pub const ALIASES: &[(&str, &str)] = &[
     ("fifo", "fcfs"),
     ("o1", "linux-2.6.22"),
@@ -55,32 +56,47 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("linux", "linux-7.2"),
 ];
 
-/// All schedulers, in the order in which they are listed.
+/// All schedulers, in listing order.
 pub static SCHEDULERS: LazyLock<Vec<Arc<Scheduler>>> = LazyLock::new(|| {
     let early = EARLY.iter().map(|scheduler| scheduler());
     early.chain(MODELS.iter().map(|model| model.scheduler())).map(Arc::new).collect()
 });
 
-/// Finds the scheduler called `name`. Kernels are also found by their version alone (`6.12`), and
+/// Models with a known bug that they do not have, named `linux-7.1+P22`. Lists leave them out.
+static WITH_BUGS: LazyLock<Vec<Arc<Scheduler>>> =
+    LazyLock::new(|| BUGS.iter().flat_map(KnownBug::schedulers).map(Arc::new).collect());
+
+/// The model `kernel` with bug `id`.
+fn find_with_bug(kernel: &str, id: &str) -> Option<&'static Arc<Scheduler>> {
+    let name = format!("{}+{id}", find(kernel)?.name);
+    WITH_BUGS.iter().find(|scheduler| scheduler.name.eq_ignore_ascii_case(&name))
+}
+
+/// Finds the scheduler called `name`. A kernel's name with a known bug ([`BUGS`]) is a model with
+/// this bug (`linux-7.1+P22`). Kernels are also found by their version alone (`6.12`), and
 /// some schedulers by a short name ([`ALIASES`]).
 pub fn find(name: &str) -> Option<&'static Arc<Scheduler>> {
+    if let Some((kernel, id)) = name.split_once('+') {
+        return find_with_bug(kernel, id);
+    }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, name)| name);
     let exact = SCHEDULERS.iter().find(|scheduler| scheduler.name == name);
     exact.or_else(|| {
         let version: KernelVersion = name.parse().ok()?;
+        let version = Model::with_rules_of(version).map_or(version, |model| model.version);
         let name = format!("linux-{version}");
         SCHEDULERS.iter().find(|scheduler| scheduler.name == name)
     })
 }
 
-/// Names of all schedulers, in the order in which they are listed.
+/// Names of all schedulers, in listing order.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SCHEDULERS.iter().map(|scheduler| scheduler.name.as_ref())
 }
 
-/// For a kernel `name` without a model (`linux-6.14`, `6.14`): the models of the kernels just
-/// before and just after it. `None`: the name is not that of a kernel.
+/// The models of the kernels just before and just after kernel `name`, which has no model
+/// (`linux-6.14`, `6.14`). `None`: `name` is not a kernel.
 pub fn kernels_around(name: &str) -> Option<[Option<&'static str>; 2]> {
     let wanted: KernelVersion = name.parse().ok()?;
     let versions = || {
@@ -102,8 +118,8 @@ mod tests {
     fn a_kernel_without_a_model_lies_between_two() {
         let around = |name| kernels_around(name).unwrap().map(Option::unwrap_or_default);
         for (name, before, after) in [
-            ("linux-6.14", "linux-6.12", "linux-6.18"),
-            ("6.14", "linux-6.12", "linux-6.18"),
+            ("linux-6.14", "linux-6.12", "linux-6.18.44"),
+            ("6.14", "linux-6.12", "linux-6.18.44"),
             ("linux-6.12.5", "linux-6.12.0", "linux-6.12"),
             ("linux-5.15", "linux-2.6.32", "linux-6.1"),
             ("linux-2.4.20", "linux-2.4.18", "linux-2.6.0"),
@@ -123,6 +139,17 @@ mod tests {
             assert_eq!(find(name).unwrap().name, "linux-6.12");
         }
         assert_eq!(find("linux-6.16"), None);
+        // A release has the rules of the row that covers it. Others are unknown.
+        for (name, found) in [
+            ("6.18.15", Some("linux-6.18.44")),
+            ("linux-6.18.44", Some("linux-6.18.44")),
+            ("6.18.45", Some("linux-6.18")),
+            ("6.12.117", Some("linux-6.12")),
+            ("6.12.5", None),
+            ("6.13.2", None),
+        ] {
+            assert_eq!(find(name).map(|scheduler| scheduler.name.as_ref()), found, "{name}");
+        }
     }
 
     #[test]
@@ -143,7 +170,7 @@ mod tests {
             let kernel = Kernel::find(version).expect("the kernel is in the table");
             assert_eq!(Some(scheduler.preempt), kernel.preempt, "{}", scheduler.name);
         }
-        // The patch to 2.6.21 that became the fair class of 2.6.23; RSDL and SD were patches too.
+        // The patch to 2.6.21 that became the fair class of 2.6.23. RSDL and SD were patches too.
         for name in ["cfs-v19", "rsdl-0.31", "sd-0.48"] {
             assert_eq!(find(name).unwrap().preempt, Preempt::None, "{name}");
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a scheduler promises; the conformance suite holds it to that.
+/// What a scheduler promises; the conformance suite checks it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claims {
     /// No CPU stays idle while a task that may use it waits.
@@ -31,14 +31,14 @@ type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, Stri
 pub struct Make(Arc<MakeStack>);
 
 impl Make {
-    /// One that never fails.
+    /// A factory that never fails.
     pub fn new(
         make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Stack + Send + Sync + 'static,
     ) -> Self {
         Self::fallible(move |options, machine, cgroups| Ok(make(options, machine, cgroups)))
     }
 
-    /// A scheduler whose creation may fail. The error tells what was found and what is allowed.
+    /// A factory that may fail. The error states what was found and what is allowed.
     pub fn fallible(
         make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, String>
         + Send
@@ -55,7 +55,7 @@ impl fmt::Debug for Make {
     }
 }
 
-/// A scheduler: one of the registry, or one that was compiled from a file.
+/// A scheduler: one of the registry, or one compiled from a file.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     /// Name: what it models, or the file from which it was compiled.
@@ -68,7 +68,7 @@ pub struct Scheduler {
     pub leaves_out: Cow<'static, str>,
     /// What it promises.
     pub claims: Claims,
-    /// Preemption model of the kernel that it is faithful to, for machines that name none.
+    /// Preemption model of the kernel that it reproduces, for machines that name none.
     pub preempt: Preempt,
     /// Costs on machines without their own: none under textbook schedulers, because textbooks
     /// charge nothing.
@@ -86,7 +86,7 @@ impl Scheduler {
     /// A fresh stack of classes for one run, highest priority first.
     ///
     /// # Errors
-    /// If the scheduler cannot be had with these options or on this machine.
+    /// If the scheduler does not support these options or this machine.
     pub fn stack(
         &self,
         options: &Options,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the unit tests of the Linux schedulers share.
+//! Shared helpers for the unit tests of the Linux schedulers.
 
 use crate::boundary::core::{Comm, Core, Task, TaskState};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr};
+use std::sync::Arc;
 
 /// The state at the start of a run on `machine`.
 pub fn core(machine: &Machine) -> Core {
@@ -16,13 +17,13 @@ pub fn sleeping_task(core: &Core, cpu: CpuId, attr: SchedAttr) -> Task {
     Task {
         prio: attr.kernel_prio(),
         class: 0,
-        attr,
+        attr: Arc::new(attr),
         state: TaskState::Sleeping,
         on_rq: false,
         sched_delayed: false,
         cpu,
         mm: core.tasks.len() as u32 + 1,
-        cpus_allowed: core.cpus,
+        cpus_allowed: Arc::new(core.cpus),
         nr_cpus_allowed: core.nr_cpus(),
         sum_exec_runtime: 0,
         exec_start: 0,

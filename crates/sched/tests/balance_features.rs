@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Features of placement and load balancing (kernel/sched/features.h), each turned over in a case
-//! that it decides.
+//! Features of placement and load balancing (kernel/sched/features.h). Each is turned over in a
+//! case that it decides.
 
 mod balancing_support;
 mod rt_kernel;
@@ -25,8 +25,8 @@ fn sleeper(k: &mut Kernel<FairClass>, nice: i8, cpu: u32, cpus: &[u32]) -> TaskI
     task
 }
 
-/// The waker is about to sleep, which leaves its CPU idle; the other CPU runs a task of nice 19,
-/// which is less load than the woken task's own.
+/// The waker is about to sleep, which leaves its CPU idle. The other CPU runs a task of nice 19,
+/// which has less load than the woken task.
 #[test]
 fn wa_idle_lets_idleness_decide() {
     for rules in RULES {
@@ -42,7 +42,7 @@ fn wa_idle_lets_idleness_decide() {
     }
 }
 
-/// Three tasks on the CPU where it ran, one on the waker's: by load it follows.
+/// Three tasks are on the CPU where it ran, one on the waker's: by load it moves to the waker.
 #[test]
 fn wa_weight_lets_load_decide() {
     for rules in RULES {
@@ -60,7 +60,7 @@ fn wa_weight_lets_load_decide() {
     }
 }
 
-/// Equal loads, and a woken task whose own, of nice 19, is small: the bias of 8 % is more.
+/// Equal loads, and a woken task with the small load of nice 19: the bias of 8 % is greater.
 #[test]
 fn wa_bias_counts_the_load_left_behind_for_more() {
     for rules in RULES {
@@ -76,7 +76,7 @@ fn wa_bias_counts_the_load_left_behind_for_more() {
     }
 }
 
-/// 14 of 16 CPUs of a cache are busy: none is looked at.
+/// 14 of 16 CPUs of a cache are busy: the wake-up searches none.
 #[test]
 fn sis_util_spares_a_busy_cache_the_search() {
     for rules in RULES {
@@ -93,7 +93,7 @@ fn sis_util_spares_a_busy_cache_the_search() {
 }
 
 /// The only task that may leave CPU 0 is its queue's buddy at each tick; nothing else counts as
-/// cache-hot. CPU 1 has work of its own and balances as a busy one.
+/// cache-hot. CPU 1 has its own work and balances as a busy CPU.
 #[test]
 fn cache_hot_buddy_keeps_the_buddy() {
     let leaves = |value| {
@@ -107,7 +107,7 @@ fn cache_hot_buddy_keeps_the_buddy() {
         k.run_until(101 * MS);
         k.set_attr(task, SchedAttr { policy: Policy::Batch, ..hog() });
         (1..500).find(|turn| {
-            // A millisecond before the next tick it wakes up anew.
+            // It wakes again a millisecond before the next tick.
             k.run_until((103 + 4 * turn) * MS);
             if !k.core.is_running(task) {
                 k.sleep(task);
@@ -118,11 +118,11 @@ fn cache_hot_buddy_keeps_the_buddy() {
         })
     };
     let (with, without) = (leaves(1), leaves(0));
-    // A buddy stays until two attempts have failed (cache_nice_tries).
+    // A buddy does not move until two attempts have failed (cache_nice_tries).
     assert_eq!((with, without), (Some(42), Some(28)), "in ticks");
 }
 
-/// Tasks of nice 19 have a load of 15: they stay until an attempt has failed.
+/// Tasks of nice 19 have a load of 15: they do not move until an attempt has failed.
 #[test]
 fn lb_min_leaves_small_tasks() {
     for rules in RULES {
@@ -150,8 +150,8 @@ fn lb_min_leaves_small_tasks() {
     }
 }
 
-/// CPU 1 wakes and goes idle two thousand times without finding anything; then a task waits on CPU
-/// 0. Without dice it comes at the next look; with them a tick finds it.
+/// CPU 1 wakes and goes idle two thousand times without finding anything. Then a task waits on CPU
+/// 0. Without the random choice the next search moves it; with it a tick does.
 #[test]
 fn ni_random_stops_looking_around_in_vain() {
     let tries: Vec<u32> = [1, 0]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bandwidth control (cpu.max) of the fair class: exact times of throttling, several CPUs, nested
-//! groups, slack, bursts, counters, and what holds whatever the workload.
+//! groups, slack, bursts, counters, and properties that hold for any workload.
 
 mod fair_kernel;
 
@@ -19,7 +19,7 @@ const ALL: [Rules; 6] = [
     Rules::LINUX_7_1,
 ];
 
-/// The same with periods at multiples of the period, as in 6.1.
+/// The rules with periods at multiples of the period, as in 6.1.
 fn aligned(rules: Rules) -> Rules {
     Rules { random_period_offset: false, ..rules }
 }
@@ -94,8 +94,8 @@ fn section_1_17_a_hog_with_10_of_100_ms() {
 #[test]
 fn section_1_17_the_slice_can_be_set() {
     for rules in ALL {
-        // The whole quota at once: 10 ms are over at the tick of 12 ms, just the same; with 1 ms
-        // the pool is asked at each tick.
+        // With the whole quota at once, 10 ms also end at the tick of 12 ms. With 1 ms the queue
+        // asks the pool at each tick.
         for slice in [10_000, 1_000] {
             let mut setup = limited(aligned(rules), 2, (10, 100, 0));
             setup.set.push(("sched_cfs_bandwidth_slice_us", slice));
@@ -105,10 +105,10 @@ fn section_1_17_the_slice_can_be_set() {
             kernel.run_until(90 * MS);
             let found = [timeline_of(&mut kernel, 0), timeline_of(&mut kernel, 1)];
             let expected = if slice == 10_000 {
-                // Nothing is left to the second CPU.
+                // The second CPU gets nothing.
                 ["0A 12-", ""]
             } else {
-                // At 4 ms each takes 4 ms of the remaining 8, at 8 ms nothing is left.
+                // At 4 ms each CPU takes 4 ms of the remaining 8; at 8 ms nothing is left.
                 ["0A 8-", "0B 8-"]
             };
             assert_eq!(found, expected, "{rules:?} slice {slice} us");
@@ -123,15 +123,14 @@ fn section_1_17_two_cpus_draw_on_one_pool() {
         kernel.hog(on(0, GROUP));
         kernel.hog(on(1, GROUP));
         kernel.run_until(130 * MS);
-        // At 8 ms CPU 0 takes 8 of the last 10 ms and CPU 1 the rest, which is 1 ms too little.
-        // The refill pays 1 ms back for CPU 1 and 3 ms for CPU 0; 16 ms are left.
+        // At 8 ms CPU 0 takes 8 of the last 10 ms, and CPU 1 the rest, which is 1 ms too little.
+        // The refill pays back 1 ms for CPU 1 and 3 ms for CPU 0; 16 ms are left.
         assert_eq!(timeline_of(&mut kernel, 0), "0A 16- 100A 112-", "{rules:?}");
         assert_eq!(timeline_of(&mut kernel, 1), "0B 8- 100B 108-", "{rules:?}");
     }
 }
 
-/// The limit above binds; that of the group itself is never reached. A task outside has what is
-/// left.
+/// The parent's limit decides; the group never reaches its own. A task outside gets the rest.
 #[test]
 fn section_1_17_the_limit_of_a_parent_binds_its_children() {
     for rules in ALL {
@@ -153,7 +152,7 @@ fn section_1_17_the_limit_of_a_parent_binds_its_children() {
     }
 }
 
-/// And that of a child, where it is the smaller one.
+/// The child's limit decides if it is smaller.
 #[test]
 fn section_1_17_the_limit_of_a_child_leaves_the_rest_to_its_siblings() {
     for rules in ALL {
@@ -170,8 +169,8 @@ fn section_1_17_the_limit_of_a_child_leaves_the_rest_to_its_siblings() {
     }
 }
 
-/// CPU 0 is throttled at 8 ms, 3 ms in debt. CPUs 1 and 2 give 2.8 ms each back at 8.2 ms: more
-/// than a slice, so 5 ms later the debt is paid and 2.6 ms are left.
+/// CPU 0 is throttled at 8 ms, 3 ms in debt. CPUs 1 and 2 return 2.8 ms each at 8.2 ms. That is
+/// more than a slice, so 5 ms later the debt is paid and 2.6 ms are left.
 #[test]
 fn section_1_17_slack_is_handed_out_after_5_ms() {
     for rules in ALL {
@@ -186,7 +185,7 @@ fn section_1_17_slack_is_handed_out_after_5_ms() {
     }
 }
 
-/// The same 85 ms later: the refill comes within 7 ms, so nobody bothers.
+/// The group is throttled 85 ms later. The refill follows within 7 ms, so nothing is distributed.
 #[test]
 fn section_1_17_slack_waits_for_a_refill_that_is_near() {
     for rules in ALL {
@@ -202,8 +201,8 @@ fn section_1_17_slack_waits_for_a_refill_that_is_near() {
     }
 }
 
-/// 1 ms at 0 starts the clock; of what is left over from the first period 8 ms may be used in the
-/// second beside the quota. 1 ms was kept by the queue.
+/// 1 ms at 0 starts the period. Of the rest of the first period, the second may use 8 ms in
+/// addition to the quota. The queue kept 1 ms.
 #[test]
 fn section_1_17_bursts() {
     for (burst, end, counted) in [(10, 172, (1, 8 * MS)), (0, 164, (0, 0))] {
@@ -221,7 +220,7 @@ fn section_1_17_bursts() {
     }
 }
 
-/// The timer stops after a whole period in which nobody took from the pool, and starts again at a
+/// The timer stops after a whole period in which no queue took from the pool. It starts again at a
 /// multiple of the period.
 #[test]
 fn section_1_17_the_period_timer_stops_when_the_group_is_idle() {
@@ -236,7 +235,7 @@ fn section_1_17_the_period_timer_stops_when_the_group_is_idle() {
     }
 }
 
-/// From 6.6 on the periods begin anywhere, but the same for the same seed.
+/// From 6.6 on the periods begin at a random time, which is equal for equal seeds.
 #[test]
 fn section_1_17_periods_begin_at_a_random_time() {
     for rules in ALL {
@@ -255,8 +254,8 @@ fn section_1_17_periods_begin_at_a_random_time() {
     }
 }
 
-/// A task that wakes in a throttled group waits for the refill and preempts nobody; one outside is
-/// not touched.
+/// A task that wakes in a throttled group waits for the refill and preempts no task. A task outside
+/// the group is not affected.
 #[test]
 fn section_1_17_a_wakeup_in_a_throttled_group_waits() {
     for rules in ALL {
@@ -277,7 +276,7 @@ fn section_1_17_a_wakeup_in_a_throttled_group_waits() {
     }
 }
 
-/// A throttled task may be reniced, moved to another group and put back.
+/// A throttled task can get another nice value, move to another group and back.
 #[test]
 fn section_1_17_a_throttled_task_may_change() {
     for rules in ALL {
@@ -307,7 +306,7 @@ fn section_1_17_a_throttled_task_may_change() {
     }
 }
 
-/// Load balancing leaves throttled tasks where they are and does not fill a throttled CPU.
+/// Load balancing does not move throttled tasks and does not fill a throttled CPU.
 #[test]
 fn section_5_6_throttled_tasks_are_not_balanced() {
     for rules in ALL {
@@ -332,11 +331,11 @@ struct Life {
     rules: usize,
     nr_cpus: u32,
     hz: u32,
-    /// Quota and period of group 1 and of groups 2 and 3, which lie below it.
+    /// Quota and period of group 1, and of groups 2 and 3, which are below it.
     limits: [Option<(u64, u64)>; 3],
     /// Group of each hog.
     hogs: Vec<u32>,
-    /// Group of each sleeper, and how long it runs every 7 ms, in us.
+    /// Group of each sleeper, and how long (us) it runs every 7 ms.
     sleepers: Vec<(u32, u64)>,
     seed: u64,
 }
@@ -392,8 +391,9 @@ fn start(life: &Life, end: u64) -> Kernel {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Over N periods a group uses no more than N + 1 quotas and what its CPUs overrun in a tick;
-    /// with a hog for each CPU and no other limit it uses N quotas, but for a slice a CPU.
+    /// Over N periods a group uses at most N + 1 quotas and the overruns of its CPUs in a tick.
+    /// With a hog for each CPU and no other limit it uses N quotas, minus at most a slice for each
+    /// CPU.
     #[test]
     fn no_group_exceeds_its_limit_and_demand_gets_it(life in life()) {
         let end = 1_000 * MS;
@@ -401,8 +401,8 @@ proptest! {
         let tick = kernel.core.tick_nsec;
         for ms in (10..=1_000).step_by(10) {
             kernel.run_until(ms * MS);
-            // Custody: what a CPU counts is what is runnable and not held back. From 6.18 on a task
-            // of a throttled group counts until its turn comes.
+            // Custody: the count of a CPU is the number of runnable tasks that are not throttled.
+            // From 6.18 on a task of a throttled group counts until its turn.
             for cpu in (0..life.nr_cpus).map(CpuId) {
                 let tasks = kernel.core.tasks.iter().zip((0..).map(TaskId));
                 let on_cpu = tasks.filter(|(task, _)| task.on_rq && task.cpu == cpu);

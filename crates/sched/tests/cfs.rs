@@ -117,14 +117,14 @@ fn section_1_12_yield_passes_the_caller_over_unless_that_is_unfair() {
     kernel.hog(nice(0));
     kernel.hog(nice(0));
     kernel.run_until(2 * MS);
-    // A is 2 ms ahead: B is picked although A asked at once.
+    // A is 2 ms ahead: B is picked, although A yielded at once.
     kernel.yield_cpu(0);
     assert_eq!(kernel.timeline(), "0A 2B");
-    // B at 0.5 ms, A at 2 ms: A lies more than 1 ms beyond, so B goes on.
+    // B is at 0.5 ms, A at 2 ms. A is more than 1 ms ahead, so B continues.
     kernel.run_until(2 * MS + 500_000);
     kernel.yield_cpu(0);
     assert_eq!(kernel.timeline(), "0A 2B");
-    // B at 1.2 ms: A is within 1 ms of it.
+    // B is at 1.2 ms: A is within 1 ms of it.
     kernel.run_until(3 * MS + 200_000);
     kernel.yield_cpu(0);
     assert_eq!(kernel.timeline(), "0A 2B 3.200000A");
@@ -139,8 +139,8 @@ fn section_1_13_a_child_does_not_preempt_its_parent() {
     let child = kernel.fork(parent, nice(0));
     assert_eq!(vruntime(&kernel, child.0), v + 2_999_998);
     kernel.run_until(30 * MS);
-    // The parent, alone since 0, has used its slice of 3 ms long ago: it goes at the next tick, but
-    // is picked again while it lies before the child.
+    // The parent, alone since 0, has long used its slice of 3 ms. It is preempted at the next tick,
+    // but picked again while it is before the child.
     assert_eq!(kernel.timeline(), "0A 13B 16A 19B 22A 25B 28A");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What EEVDF of Linux 7.1 does otherwise than that of 6.18, seen from outside: new tasks, nice
-//! values whose inverse weights are not exact, changes of a running task.
+//! Visible differences between EEVDF of Linux 7.1 and that of 6.18: new tasks, nice values with
+//! inexact inverse weights, changes of a running task.
 
 mod fair_kernel;
 
@@ -17,7 +17,7 @@ fn sliced(slice_ns: u64) -> SchedAttr {
     SchedAttr { slice_ns: Some(slice_ns), ..nice(0) }
 }
 
-/// The parent has run past its protection; the child's deadline lies before its own.
+/// The parent has run past its protection, and the child's deadline is earlier than its own.
 #[test]
 fn section_2_8_a_new_task_does_not_preempt_its_parent() {
     for (rules, expected) in [(Rules::LINUX_6_18, "0A 10B"), (Rules::LINUX_7_1, "0A 11B")] {
@@ -51,13 +51,13 @@ fn section_1_2_virtual_time_is_exact() {
         kernel.run_until(0);
         let origin = kernel.class.vruntime(hog);
         kernel.run_until(31 * MS);
-        // The first tick comes at 1 ms.
+        // The first tick is at 1 ms.
         let ran = 68_266_666 + 10 * v;
         assert_eq!(kernel.class.vruntime(hog).wrapping_sub(origin), ran, "{rules:?}");
     }
 }
 
-/// Only a pick starts a protection; in 6.18 a change of attributes of the running task does, too.
+/// Only a pick starts a protection. In 6.18 a change of the running task's attributes does too.
 #[test]
 fn section_2_8_a_change_of_attributes_does_not_protect_anew() {
     for (rules, expected) in [(Rules::LINUX_6_18, "0A 5B"), (Rules::LINUX_7_1, "0A 3B")] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF of 6.12 against a model of its rules written down anew: a plain list, everything by
-//! scanning it. Random nice values and slices, random ticks, sleeps, wake-ups and yields on one
-//! CPU; after each step both run the same task and agree on every virtual runtime and deadline.
+//! Compares EEVDF of 6.12 with an independent model of its rules: a plain list that it scans for
+//! everything. Random nice values and slices, random ticks, sleeps, wake-ups and yields on one CPU.
+//! After each step both run the same task and agree on every virtual runtime and deadline.
 
 mod fair_kernel;
 
@@ -24,7 +24,7 @@ struct Entity {
     lag: i64,
     queued: bool,
     delayed: bool,
-    /// Order of insertion among the waiting.
+    /// Order of insertion among the waiting entities.
     turn: u64,
 }
 
@@ -272,7 +272,7 @@ fn compare(kernel: &Kernel, model: &Model, what: &str) -> Result<(), TestCaseErr
             prop_assert_eq!(found, (e.v, e.d), "task {} {}", index, what);
         }
     }
-    // The lags of all queued entities sum to 0 but for the rounding of the average.
+    // The lags of all queued entities sum to 0, except for the rounding of the average.
     let average = kernel.class.root_avg_vruntime(CpuId(0)) as i64 - origin;
     let lags: i128 = model.queued().map(|e| i128::from(average - e.v) * e.weight()).sum();
     prop_assert!(lags <= 0 && -lags < model.total_weight().max(1), "sum of lags {}", lags);

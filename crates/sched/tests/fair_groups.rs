@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Control groups of fair tasks: shares between groups and tasks, on one CPU and on several, moves
-//! between groups, buddies, and the load averages that shares come from.
+//! between groups, buddies, and the load averages behind the shares.
 
 mod fair_kernel;
 
@@ -89,7 +89,7 @@ fn section_1_16_shares_follow_load_on_two_cpus() {
         for (index, task) in members.iter().chain(&others).enumerate() {
             let ran = kernel.ran(*task) - before[index];
             let due = if index < 2 { span / 3 } else { span * 2 / 3 };
-            // The averages, and with them the weights, swing with the turns.
+            // The averages, and with them the weights, oscillate with the turns.
             assert!(ran.abs_diff(due) * 50 < span, "{rules:?} task {index}: {ran} of {due}");
         }
     }
@@ -109,7 +109,7 @@ fn section_1_16_load_averages_of_groups_reach_their_weight() {
     let h_load = kernel.class.task_h_load(task);
     assert!(h_load.abs_diff(2048) <= 16, "{h_load}");
     assert_eq!(kernel.class.h_nr_running(cpu), 1);
-    // Asleep, all of it decays: by half every 32 periods.
+    // During a sleep all of it decays: by half every 32 periods.
     kernel.sleep(task);
     kernel.settle();
     kernel.core.now += 32 * 1024 * 1024;
@@ -156,7 +156,8 @@ fn section_1_8_a_group_keeps_the_cpu_when_one_of_its_tasks_sleeps() {
     kernel.hog(member(group));
     kernel.hog(nice(0));
     kernel.run_until(3 * MS);
-    // A's group is 2 ms ahead of C, less than the 4 ms of wakeup granularity: B goes on for it.
+    // A's group is 2 ms ahead of C, less than the wakeup granularity of 4 ms: B continues in its
+    // place.
     assert_eq!(kernel.timeline(), "0A 2B");
 }
 

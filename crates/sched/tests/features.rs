@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Features of the fair class (kernel/sched/features.h), each turned over in a case that it
+//! Features of the fair class (kernel/sched/features.h). Each is turned over in a case that it
 //! decides: picks and slices on one CPU.
 
 mod fair_kernel;
@@ -18,7 +18,7 @@ fn timeline(mut kernel: Kernel, until_ms: u64) -> String {
     kernel.timeline()
 }
 
-/// A task with a request of 20 ms wakes beside two hogs with requests of 0.7 ms: its deadline is
+/// A task with a request of 20 ms wakes next to two hogs with requests of 0.7 ms: its deadline is
 /// the latest. As a buddy it runs at the next pick; 7.1 picks at its wake-up.
 #[test]
 fn next_buddy_runs_what_woke_last_eevdf() {
@@ -42,8 +42,8 @@ fn next_buddy_runs_what_woke_last_eevdf() {
     }
 }
 
-/// CFS nominates on crowded queues only (eight tasks), batch tasks, too: the last one (J, or G of
-/// seven) wakes at 0 and at 7.5 ms for half a millisecond.
+/// CFS makes buddies only on crowded queues (eight tasks), batch tasks included. The last one (J,
+/// or G of seven) wakes at 0 and at 7.5 ms for half a millisecond.
 #[test]
 fn next_buddy_runs_what_woke_last_cfs() {
     for (hogs, value, expected) in [
@@ -62,8 +62,9 @@ fn next_buddy_runs_what_woke_last_cfs() {
     }
 }
 
-/// Two hogs of a group with a weight of 10,000 beside eight others: the period is that of ten,
-/// 7.5 ms, or that of the two, 6 ms. Half of 93 % of it ends at the next tick, after 4 or 3 ms.
+/// Two hogs of a group with a weight of 10,000 next to eight others. The period is that of ten
+/// tasks, 7.5 ms, or that of the two, 6 ms. Half of 93 % of it ends at the next tick, after 4 or 3
+/// ms.
 #[test]
 fn alt_period_counts_all_tasks_of_the_cpu() {
     for (value, expected) in
@@ -83,7 +84,7 @@ fn alt_period_counts_all_tasks_of_the_cpu() {
     }
 }
 
-/// Nice 15 beside nice 0: 24 ms times 36 / 1,060 are 0.8 ms, the least granularity 3 ms.
+/// Nice 15 next to nice 0: 24 ms times 36 / 1,060 are 0.8 ms, the least granularity 3 ms.
 #[test]
 fn base_slice_bounds_slices_from_below() {
     for (value, expected) in [(1, "0A 24B 27A"), (0, "0A 24B 25A 49B 50A")] {
@@ -94,7 +95,7 @@ fn base_slice_bounds_slices_from_below() {
     }
 }
 
-/// A sleeper that stayed queued wakes half a millisecond after the average has passed it: it keeps
+/// A sleeper that stayed queued wakes half a millisecond after the average has passed it. It keeps
 /// that lag only without the feature.
 #[test]
 fn delay_zero_takes_positive_lag_from_who_stayed_queued() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The random transition of RMLFQ against its table of probabilities and its long-run behaviour.
+//! The random transition of RMLFQ, compared with its table of probabilities and its long-run
+//! behaviour.
 //!
 //! Source of the tables: Zenan Li, "In Search of an Efficient Linux Process Scheduler" (2021),
-//! sections 3.3 and 4.4; the stationary distributions follow from them and are computed here by
-//! iteration as well. Draws come from fixed seeds.
+//! sections 3.3 and 4.4. The stationary distributions follow from the tables and are also computed
+//! here by iteration. Draws use fixed seeds.
 
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_sched::wrr::transition::{DrawRule, Outcome, decile, moved, stage};
@@ -11,7 +12,7 @@ use schedlab_sched::wrr::transition::{DrawRule, Outcome, decile, moved, stage};
 const RULES: [DrawRule; 3] = [DrawRule::Design, DrawRule::AsBuilt64, DrawRule::AsBuilt32];
 const NR_DRAWS: u32 = 1_000_000;
 
-/// Tenths of promotion and demotion; the rest stays.
+/// Tenths of promotion and demotion; the rest is the chance to stay.
 fn table(rule: DrawRule, stage: u8, times: u8) -> (u32, u32) {
     const DESIGN: [[(u32, u32); 3]; 5] = [
         [(1, 5), (2, 6), (3, 7)],
@@ -46,8 +47,8 @@ fn chances(rule: DrawRule, stage: u8, times: u8) -> [(Outcome, f64); 3] {
     ]
 }
 
-/// Greatest chi-square with `freedom` degrees that is exceeded once in a thousand times (Wilson and
-/// Hilferty's approximation, within 1 % from 3 degrees on).
+/// The chi-square value with `freedom` degrees that is exceeded once in a thousand times (Wilson
+/// and Hilferty's approximation, within 1 % from 3 degrees on).
 fn critical(freedom: u32) -> f64 {
     let k = f64::from(freedom);
     let z = 3.0902;
@@ -108,7 +109,7 @@ fn s4_12_the_design_is_symmetric_and_the_code_is_not() {
     assert_eq!(asymmetry(DrawRule::AsBuilt32), 15);
 }
 
-/// Why the 32-bit column is what it is: every product wraps to 2^32 - k.
+/// The reason for the 32-bit column: every product wraps to 2^32 - k.
 #[test]
 fn section_5_2_thresholds_collapse_on_32_bits() {
     for (stage, times) in (0..5).flat_map(|stage| (1..=3).map(move |times| (stage, times))) {
@@ -134,7 +135,7 @@ fn section_5_2_moves_end_at_the_ends() {
     assert_eq!((decile(95), stage(95), decile(39), stage(39)), (9, 4, 3, 1));
 }
 
-/// Chances of the deciles in the long run, by iteration over decile and times.
+/// Probabilities of the deciles in the long run, by iteration over decile and times.
 fn stationary(rule: DrawRule) -> [f64; 10] {
     let mut now = [[0.0; 3]; 10];
     now[0][0] = 1.0;
@@ -171,7 +172,7 @@ fn section_5_2_stationary_distribution_and_mean_slice() {
     assert_eq!(means, [550, 640, 988]);
 }
 
-/// A chain of 10^6 draws, looked at every hundredth: far apart enough to count as independent.
+/// A chain of 10^6 draws, sampled at every hundredth: far enough apart to count as independent.
 #[test]
 fn section_5_2_stationary_distribution_by_chi_square() {
     for (seed, rule) in RULES.into_iter().enumerate() {
@@ -187,7 +188,7 @@ fn section_5_2_stationary_distribution_by_chi_square() {
             }
         }
         let nr_looks = f64::from(NR_DRAWS / 100);
-        // Cells in which too little is expected are taken together with the next one.
+        // Merge cells with too small an expected count into the next one.
         let mut cells = vec![(0.0, 0)];
         for (chance, found) in expected.iter().zip(counts) {
             let last = cells.last_mut().expect("there is one");

@@ -173,7 +173,7 @@ fn changing_class_starts_and_stops_preemption() {
     assert_eq!(k.core.rq(CpuId(0)).class_nr_running[RT], 0);
 }
 
-/// FIFO hog (task 0) and fair hog (task 1) from t = 0.
+/// A FIFO hog (task 0) and a fair hog (task 1) from t = 0.
 fn hogs(hz: u32, bandwidth: Bandwidth, end_ms: u64) -> Vec<(u64, Option<u32>)> {
     let mut k = Kernel::new(1, hz, bandwidth);
     k.start(fifo(50));
@@ -182,7 +182,7 @@ fn hogs(hz: u32, bandwidth: Bandwidth, end_ms: u64) -> Vec<(u64, Option<u32>)> {
     k.timeline_ms(0)
 }
 
-/// Times at which the fair hog gets the CPU, and at which it loses it.
+/// Times at which the fair hog gets and loses the CPU.
 fn fair_turns(timeline: &[(u64, Option<u32>)]) -> Vec<(u64, u64)> {
     let (first, rest) = timeline.split_first().unwrap();
     assert_eq!(*first, (0, Some(0)), "the real-time hog starts");
@@ -259,7 +259,8 @@ fn fair_server_notices_a_task_that_comes_under_a_real_time_hog() {
     k.run_until(101 * MS);
     k.start(SchedAttr::default());
     k.run_until(1_200 * MS);
-    // Deadline 1101, budget 50: zero laxity at 1051, although the class sees the task at tick 104.
+    // Deadline 1101, budget 50: zero laxity is at 1051, although the class notices the task at tick
+    // 104.
     assert_eq!(k.timeline_ms(0), [(0, Some(0)), (1051, Some(1)), (1104, Some(0))]);
 }
 
@@ -268,7 +269,7 @@ fn fair_server_does_nothing_while_fair_tasks_run_anyway() {
     let mut k = Kernel::new(1, 250, SERVER);
     k.start(SchedAttr::default());
     let rt = k.create(fifo(50));
-    // The real-time task takes 60 ms of each 100 ms: fair tasks get more than their reserve.
+    // The real-time task takes 60 ms of each 100 ms, so fair tasks get more than their reserve.
     for round in 0..30 {
         k.run_until((round * 100 + 40) * MS);
         k.wake(rt);
@@ -291,8 +292,8 @@ fn fair_server_returns_to_waiting_once_fair_tasks_have_run_by_themselves() {
     k.wake(hog);
     k.run_until(3_000 * MS);
     // Its budget is used up when the hog leaves at 1200, so the next ms of fair execution starts a
-    // new period (1201), and the 50 ms up to 1251 another one with deadline 2251. 49 ms of its
-    // budget are used when the hog is back at 1300; so zero laxity is not at 2201 but at 2251 - 1,
+    // new period (1201). The 50 ms up to 1251 start another one with deadline 2251. 49 ms of its
+    // budget are used when the hog returns at 1300. So zero laxity is not at 2201 but at 2251 - 1,
     // when it gets a whole new budget.
     let turns = fair_turns(&k.timeline_ms(0));
     assert_eq!(turns[..3], [(950, 1000), (1200, 1300), (2250, 2300)]);
@@ -360,7 +361,8 @@ fn no_task_is_pushed_where_the_fair_server_runs() {
     assert_eq!(k.curr(0), Some(0));
 }
 
-/// The m best runnable tasks that may move run on m CPUs, whatever comes, goes or is lowered.
+/// The m best runnable tasks that may move run on m CPUs, through arrivals, exits and changes of
+/// priority.
 #[test]
 fn the_best_tasks_run_on_the_cpus() {
     for seed in 0..200 {
@@ -395,7 +397,7 @@ fn the_best_tasks_run_on_the_cpus() {
     }
 }
 
-/// Whatever happens, a task is where it may be, in one list, and counted once.
+/// After any change, each task is on an allowed CPU, in one list, and counted once.
 #[test]
 fn custody_holds_under_random_changes() {
     for seed in 0..300 {
@@ -421,7 +423,8 @@ fn custody_holds_under_random_changes() {
                 0 if !t.on_rq => k.wake(task),
                 1 if t.on_rq => k.sleep(task),
                 2 => {
-                    // Stay within what the task's CPU allows: moving is the engine's part.
+                    // Keep the attributes within what the task's CPU allows, because the engine
+                    // does the moving.
                     let attr = attr(&mut random);
                     if attr.affinity.is_none_or(|mask| mask.contains(t.cpu)) {
                         k.set_attr(task, attr);
@@ -455,20 +458,21 @@ fn check_custody(k: &Kernel, tasks: &[TaskId]) {
         if let Some(first) = k.queued(cpu).first()
             && !k.rt.is_throttled(&k.core, TaskId(*first))
         {
-            // Not always its head: one that is raised while it runs goes to the tail and runs on.
+            // The running task is not always the head: one that is raised while it runs moves to
+            // the tail and continues.
             let curr = k.core.task(TaskId(k.curr(cpu).expect("work is waiting")));
             assert_eq!(curr.prio, k.core.task(TaskId(*first)).prio, "the best list runs");
         }
     }
 }
 
-/// A kernel with features of the class as given.
+/// A kernel with these features of the class.
 fn kernel_with(nr_cpus: u32, bandwidth: Bandwidth, push_ipi: bool, runtime_share: bool) -> Kernel {
     Kernel::with_rt(nr_cpus, RtOptions { rr_timeslice_ms: 100, bandwidth, push_ipi, runtime_share })
 }
 
-/// The best waiting task of CPU 0 may not run on CPU 2, the second may: a CPU that pulls finds it,
-/// but one that pushes tries its best one only (push_rt_task).
+/// The best waiting task of CPU 0 may not run on CPU 2; the second may. A CPU that pulls finds it,
+/// but a CPU that pushes tries only its best one (push_rt_task).
 #[test]
 fn with_rt_push_ipi_only_the_best_waiting_task_moves() {
     for (push_ipi, expected) in [(false, Some(3)), (true, None)] {
@@ -502,7 +506,7 @@ fn with_rt_push_ipi_a_cpu_short_of_work_still_gets_it() {
     }
 }
 
-/// Half of what the other CPU leaves of its 950 ms is more than the 50 ms that this one lacks.
+/// Half of the other CPU's unused part of 950 ms exceeds the 50 ms that this one lacks.
 #[test]
 fn with_rt_runtime_share_a_busy_cpu_borrows_the_rest_of_its_period() {
     for (share, expected) in [(false, vec![952, 1_000, 1_952, 2_000]), (true, vec![])] {
@@ -515,7 +519,7 @@ fn with_rt_runtime_share_a_busy_cpu_borrows_the_rest_of_its_period() {
     }
 }
 
-/// Two CPUs that both run real-time tasks without a break have nothing to lend.
+/// Two CPUs that run real-time tasks without a break have nothing to lend.
 #[test]
 fn with_rt_runtime_share_busy_cpus_lend_nothing_for_long() {
     let mut k = kernel_with(2, THROTTLING, false, true);

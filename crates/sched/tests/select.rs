@@ -14,7 +14,7 @@ use schedlab_sched::rt::Bandwidth;
 
 const MS: Nanos = 1_000_000;
 
-/// A task that ran on CPU `cpu` and sleeps.
+/// A sleeping task that ran on CPU `cpu`.
 fn sleeper(k: &mut Kernel<FairClass>, cpu: u32) -> TaskId {
     let task = k.fork(pinned(&[cpu]));
     k.run_until(k.core.now + 4 * MS);
@@ -62,7 +62,8 @@ fn a_waking_task_follows_its_waker_to_another_cache_only_if_its_own_is_loaded() 
         k.run_until(k.core.now + 200 * MS);
         assert_eq!(busy.len(), 3);
         k.wake_with(task, wakeup(0, Some(waker)));
-        // Three tasks on its own CPU, one on the waker's: it follows, to that cache's idle CPU.
+        // Three tasks are on its own CPU, one on the waker's: it moves to the idle CPU of that
+        // cache.
         assert_eq!(k.core.task(task).cpu, CpuId(1), "{rules:?}");
     }
 }
@@ -96,7 +97,7 @@ fn a_cpu_with_only_sched_idle_work_counts_as_idle() {
     }
 }
 
-/// From 7.1 on, not for a task that is SCHED_IDLE, too.
+/// From 7.1 on, a CPU with only SCHED_IDLE work counts as busy for a task that is SCHED_IDLE too.
 #[test]
 fn section_5_5_sched_idle_work_counts_as_idle_for_others_only() {
     for rules in RULES {
@@ -143,8 +144,8 @@ fn a_waker_of_many_is_not_followed() {
                 k.fork(pinned(&[2]));
             }
             k.run_until(k.core.now + 200 * MS);
-            // The task turns between two others, the waker twice as often: more than a cache of two
-            // CPUs holds.
+            // The task switches between two others, the waker twice as often: too much for a cache
+            // of two CPUs.
             let turns = if wide { 2 } else { 0 };
             for (by, count) in [(task, turns), (waker, 2 * turns)] {
                 for turn in 0..count {

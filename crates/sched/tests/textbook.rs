@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The textbook schedulers against the worked examples of their books. Names give the section of
-//! the collection of vectors: 1.1 FCFS, 1.2 SJF, 1.3 SRTF, 1.4 prediction, 1.5 priority, 1.6 round
-//! robin, 1.7 multilevel queues, 1.8 MLFQ. One unit is 1 ms; everything is free of cost.
+//! The textbook schedulers compared with the worked examples of their books. Names give the section
+//! of the collection of vectors: 1.1 FCFS, 1.2 SJF, 1.3 SRTF, 1.4 prediction, 1.5 priority, 1.6
+//! round robin, 1.7 multilevel queues, 1.8 MLFQ. One unit is 1 ms; nothing has a cost.
 
 mod textbook_support;
 
@@ -69,8 +69,8 @@ fn section_1_3_srtf_tie_leaves_the_running_task_its_cpu() {
 
 #[test]
 fn section_1_4_predictions_decide_the_order() {
-    // Both sleep 100 between bursts, so that they wake together; the first bursts teach the
-    // scheduler that task 1 is long (tau 15) and task 2 short (tau 6).
+    // Both sleep 100 between bursts, so that they wake together. From the first bursts the
+    // scheduler learns that task 1 is long (tau 15) and task 2 short (tau 6).
     let two = [Job::at(0).run(20).sleep(100).run(5), Job::at(0).run(2).sleep(118).run(50)];
     let run = Experiment::new("sjf-predicted").run(&two);
     assert_eq!(run.gantt(), [(1, 0, 20), (2, 20, 22), (1, 120, 125), (2, 140, 190)]);
@@ -78,17 +78,17 @@ fn section_1_4_predictions_decide_the_order() {
     let two = [Job::at(0).run(20).sleep(120).run(5), Job::at(0).run(2).sleep(118).run(50)];
     let run = Experiment::new("sjf-predicted").run(&two);
     assert_eq!(run.gantt(), [(1, 0, 20), (2, 20, 22), (2, 140, 190), (1, 190, 195)]);
-    // With alpha 0 both are predicted to need tau0: order of arrival.
+    // With alpha 0 both have the prediction tau0, so they run in order of arrival.
     let run = Experiment::new("sjf-predicted").set("alpha", 0).run(&two);
     assert_eq!(run.gantt(), [(1, 0, 20), (2, 20, 22), (1, 140, 145), (2, 145, 195)]);
 }
 
 #[test]
 fn section_1_4_srtf_predicted_compares_what_is_left_of_the_prediction() {
-    // tau0 10: P1 has 7 left of it when P2 (10) arrives, and keeps the CPU, also beyond 10.
+    // tau0 is 10. P1 has 7 left of it when P2 (10) arrives, and keeps the CPU, even beyond 10.
     let run = Experiment::new("srtf-predicted").run(&[job(0, 30), job(3, 1)]);
     assert_eq!(run.gantt(), [(1, 0, 30), (2, 30, 31)]);
-    // P2 has learnt tau 6 from a burst of 2 and preempts P1, which has 10 - 2 left at 104.
+    // P2 has learned tau 6 from a burst of 2, and preempts P1, which has 10 - 2 left at 104.
     let two = [Job::at(102).run(20), Job::at(0).run(2).sleep(102).run(5)];
     let run = Experiment::new("srtf-predicted").run(&two);
     assert_eq!(run.gantt(), [(2, 0, 2), (1, 102, 104), (2, 104, 109), (1, 109, 127)]);
@@ -136,10 +136,10 @@ fn section_1_5_priority_levels_are_kernel_priorities() {
     assert_eq!(run.gantt(), [(4, 0, 1), (3, 1, 2), (2, 2, 3), (1, 3, 4)]);
 }
 
-/// When a task of level 127 first runs beside an endless stream of level-0 tasks of bursts of
+/// When a task of level 127 first runs next to an endless stream of level-0 tasks with bursts of
 /// `burst`, in units.
 fn first_run_of_the_last(scheduler: &str, aging: u64, burst: u64) -> u64 {
-    // Two that alternate: one of them runs at any time, and never a whole quantum.
+    // Two tasks alternate: one of them runs at any time, and never for a whole quantum.
     let mut vip = Job::at(0).forever(burst, burst);
     vip.attr = real_time(99);
     let mut other = Job::at(burst).forever(burst, burst);
@@ -156,13 +156,13 @@ fn first_run_of_the_last(scheduler: &str, aging: u64, burst: u64) -> u64 {
 
 #[test]
 fn section_1_5_aging_brings_level_127_to_level_0_in_127_intervals() {
-    // 15 min a level: 31.75 h.
+    // 15 min for each level: 31.75 h.
     let minute = 60_000;
     for scheduler in ["priority", "priority-preemptive", "priority-rr"] {
         let first = first_run_of_the_last(scheduler, 15 * minute, minute);
         assert_eq!(first, 127 * 15 * minute, "{scheduler}");
         assert_eq!(first * 100, 3_175 * 60 * minute, "31.75 h");
-        // 1 s a level: "a little over 2 minutes".
+        // 1 s for each level: "a little over 2 minutes".
         assert_eq!(first_run_of_the_last(scheduler, 1_000, 500), 127_000, "{scheduler}");
     }
 }
@@ -271,7 +271,8 @@ fn section_1_7_multilevel_timeshare_80_to_20() {
 
 #[test]
 fn section_1_7_timeshare_gives_unused_time_to_the_other_queue() {
-    // The foreground sleeps 2 to 5 and 7 to 10; the background fills the gaps and its own part.
+    // The foreground sleeps from 2 to 5 and from 7 to 10; the background uses the gaps and its own
+    // part.
     let two = [
         Job::at(0).run(2).sleep(3).run(2).sleep(3).run(1),
         Job::at(0).forever(1_000, 0).policy(Policy::Batch),
@@ -309,7 +310,7 @@ fn section_1_8_mlfq_without_boost_starves_and_with_boost_does_not() {
     let without = Experiment::new("mlfq").set("boost", 0).until(1_000).run(&three);
     assert_eq!(without.cpu_time(0), 30, "starved from 30 on");
     let with = Experiment::new("mlfq").set("boost", 100 * MS).until(1_000).run(&three);
-    // Each of the 9 boosts gives it queue 0, so a turn of 8.
+    // Each of the 9 boosts moves it to queue 0 and so gives it a turn of 8.
     assert_eq!(with.cpu_time(0), 30 + 9 * 8);
 }
 
@@ -355,7 +356,7 @@ fn section_1_8_mlfq_allotment_counts_all_stays_in_a_queue() {
 
 #[test]
 fn section_1_8_mlfq_entry_queue() {
-    // Entering at queue 1, P1 has 16 before P2 gets its turn.
+    // If it enters at queue 1, P1 has 16 before P2's turn.
     let run = Experiment::new("mlfq").set("boost", 0).set("entry", 1).run(&jobs(&[20, 20]));
     assert_eq!(run.gantt(), [(1, 0, 16), (2, 16, 32), (1, 32, 36), (2, 36, 40)]);
 }

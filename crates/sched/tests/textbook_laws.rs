@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What theory says of the textbook schedulers: optimality, bounds, proportions; and what they do
-//! on several CPUs, with affinity, and at sched_yield. One unit is 1 ms; everything is free of
+//! Results of theory about the textbook schedulers: optimality, bounds, proportions. Also their
+//! behaviour on several CPUs, with affinity, and at sched_yield. One unit is 1 ms; nothing has a
 //! cost.
 
 mod textbook_support;
@@ -54,7 +54,7 @@ fn claim_s3_20_sjf_is_optimal_among_all_orders() {
         let sjf = Experiment::new("sjf").run(&jobs(&bursts)).wait_sum();
         assert_eq!(sjf, least, "{bursts:?}");
         assert!(least < most, "{bursts:?} would prove nothing");
-        // FCFS's mean depends on the order: it gives what the order gives, for each order.
+        // FCFS's mean depends on the order; check several orders.
         for order in orders.iter().take(6) {
             let fcfs = Experiment::new("fcfs").run(&jobs(order)).wait_sum();
             assert_eq!(fcfs, wait_sum(order), "{order:?}");
@@ -77,7 +77,7 @@ fn claim_s3_20_srtf_beats_every_other_scheduler_in_mean_wait() {
 
 #[test]
 fn claim_s3_20_short_quanta_waste_time_on_switches() {
-    // 1 ms of a switch: 20 % of a quantum of 4, 0.99 % of one of 100.
+    // A switch of 1 ms: 20 % of a quantum of 4, 0.99 % of one of 100.
     let makespan = |quantum: u64| {
         let mut experiment = Experiment::new("rr").set("quantum", quantum * MS);
         experiment.costs.context_switch_ns = MS;
@@ -106,7 +106,7 @@ fn claims_s1_10_and_s2_14_mean_turnaround_of_equal_bursts() {
     assert!(fcfs > 4 * rr, "fcfs {fcfs}, rr {rr}");
 }
 
-/// Level-120 task beside two of level 119 that leave it nothing.
+/// A task of level 120 next to two of level 119 that leave it no time.
 fn starved(scheduler: &str, aging: u64, reset: u64) -> textbook_support::Run {
     let stream = || Job::at(0).forever(10, 10).nice(-1);
     Experiment::new(scheduler)
@@ -131,12 +131,13 @@ fn claim_s3_21_aging_prevents_starvation() {
 
 #[test]
 fn aging_interrupts_at_the_very_time_and_gives_the_raised_task_time() {
-    // Nobody blocks. P2 is raised above P1 after 2 intervals (level 121 to 119) and has fallen back
-    // when it runs, until P1 is raised above it after one interval more.
+    // No task blocks. P2 rises above P1 after 2 intervals (level 121 to 119) and has fallen back
+    // when it runs, until P1 rises above it one interval later.
     let two = [job(0, 100), job(0, 100).nice(1)];
     let run = Experiment::new("priority-preemptive").set("aging", 10 * MS).until(60).run(&two);
     assert_eq!(run.gantt(), [(1, 0, 20), (2, 20, 30), (1, 30, 50), (2, 50, 60)]);
-    // A level kept until it blocks: the raised one runs on until the other has aged past it.
+    // The level stays until the task blocks: the raised task continues until the other has aged
+    // past it.
     let run = Experiment::new("priority-preemptive")
         .set("aging", 10 * MS)
         .set("aging-reset", 1)
@@ -145,7 +146,7 @@ fn aging_interrupts_at_the_very_time_and_gives_the_raised_task_time() {
     assert_eq!(run.gantt(), [(1, 0, 20), (2, 20, 40), (1, 40, 60)]);
 }
 
-/// Numbers of turns of `nices` under the lottery.
+/// Numbers of turns of tasks with these nice values under the lottery.
 fn lottery_turns(nices: &[i8], turns: u64) -> Vec<u64> {
     let hogs: Vec<Job> = nices.iter().map(|nice| Job::at(0).run(10 * turns).nice(*nice)).collect();
     let run = Experiment::new("lottery").set("quantum", MS).until(turns).run(&hogs);
@@ -172,7 +173,7 @@ fn lottery_shares_pass_a_chi_square_test() {
             .sum();
         assert_eq!(counts.iter().sum::<u64>(), turns);
         assert!(chi_square_milli < critical, "{nices:?}: {counts:?}, {chi_square_milli}");
-        // A lottery that takes turns would pass too well.
+        // A lottery with fixed turns would fit too well.
         assert!(chi_square_milli > 1, "{nices:?}: {counts:?}, {chi_square_milli}");
     }
 }
@@ -223,7 +224,8 @@ fn stride_error_of_each_pair_stays_below_one_quantum() {
 
 #[test]
 fn stride_neither_rewards_nor_punishes_sleep() {
-    // Equal tickets. B sleeps from 100 to 1,100; afterwards they share alike from where they were.
+    // Equal tickets. B sleeps from 100 to 1,100; afterwards they share equally from where they
+    // were.
     let two = [Job::at(0).run(1_000_000), Job::at(0).run(50).sleep(1_000).run(1_000_000)];
     let run = Experiment::new("stride").set("quantum", MS).until(2_100).run(&two);
     let b = run.cpu_time(1);
@@ -250,7 +252,7 @@ fn all_use_every_cpu_while_tasks_wait() {
 
 #[test]
 fn all_respect_affinity_and_leave_no_cpu_idle_beside_it() {
-    // Two bound to CPU 0, released before and after one that may go anywhere.
+    // Two tasks bound to CPU 0, released before and after one without affinity.
     for scheduler in TEXTBOOK {
         let three = [job(0, 10).cpu(0), job(0, 10), job(0, 10).cpu(0)];
         let run = Experiment::new(scheduler).cpus(2).run(&three);
@@ -263,7 +265,8 @@ fn all_respect_affinity_and_leave_no_cpu_idle_beside_it() {
 
 #[test]
 fn preempted_task_moves_to_an_idle_cpu() {
-    // P1 runs on CPU 0 when P2, bound to it and better, arrives: P1 goes on at once on CPU 1.
+    // P1 runs on CPU 0 when P2 arrives, which is better and bound to it: P1 continues at once on
+    // CPU 1.
     for scheduler in ["priority-preemptive", "priority-rr"] {
         let two = [job(0, 10), job(4, 3).nice(-1).cpu(0)];
         let run = Experiment::new(scheduler).cpus(2).run(&two);
@@ -308,7 +311,7 @@ fn yield_goes_to_the_tail_of_the_tasks_queue() {
         // The shortest rest first: 3 of P2 and P3 against 4 of P1, which yields after 1.
         ("sjf", vec![2, 3, 1]),
         ("srtf", vec![2, 3, 1]),
-        // Equal predictions, less what has been used: P1 goes on.
+        // Equal predictions minus the used time: P1 continues.
         ("sjf-predicted", vec![1, 2, 3]),
         ("srtf-predicted", vec![1, 2, 3]),
         // The least pass: P2 and P3 have not run.
@@ -336,7 +339,7 @@ fn equal_hogs_get_equal_shares_where_it_is_claimed() {
         let run = Experiment::new(&info.name).until(30_000).run(&jobs(&[100_000; 3]));
         let shares: Vec<u64> = (0..3).map(|task| run.cpu_time(task)).collect();
         let even = shares.iter().all(|share| share.abs_diff(10_000) <= 200);
-        // The lottery is even in expectation only, so it claims nothing and may be near.
+        // The lottery is even only in expectation, so it claims nothing and may come close.
         if info.name != "lottery" {
             assert_eq!(even, info.claims.fair, "{}: {shares:?}", info.name);
         }
@@ -358,11 +361,11 @@ fn quanta_end_exactly_whatever_the_tick() {
 
 #[test]
 fn changes_of_attributes_take_effect_at_once() {
-    // P1 makes itself nicer after 2 and gives way to P2; then better than P2 is not needed.
+    // P1 raises its nice value after 2, so P2 preempts it. P1 continues after P2 has exited.
     let two = [Job::at(0).run(2).set_nice(5).run(4), job(0, 3)];
     let run = Experiment::new("priority-preemptive").run(&two);
     assert_eq!(run.gantt(), [(1, 0, 2), (2, 2, 5), (1, 5, 9)]);
-    // Multilevel: into the background.
+    // Multilevel: it moves to the background.
     let two = [Job::at(0).run(2).set_policy(Policy::Batch).run(4), job(0, 3)];
     let run = Experiment::new("multilevel").run(&two);
     assert_eq!(run.gantt(), [(1, 0, 2), (2, 2, 5), (1, 5, 9)]);
@@ -380,7 +383,7 @@ fn changes_of_attributes_take_effect_at_once() {
 
 #[test]
 fn only_different_affinities_are_scanned() {
-    // Each queue entry that a pick looked at beyond the first costs 1 ns.
+    // Each queue entry that a pick examines after the first costs 1 ns.
     let scanned = |scheduler: &str, jobs: &[Job]| {
         let mut experiment = Experiment::new(scheduler).cpus(2);
         experiment.costs.pick_entry_ns = 1;
@@ -390,7 +393,7 @@ fn only_different_affinities_are_scanned() {
     };
     for scheduler in TEXTBOOK {
         assert_eq!(scanned(scheduler, &jobs(&[5; 50])), 0, "{scheduler}");
-        // Three affinities, two of them usable by each CPU: one head more for each look.
+        // Three affinities, two of them usable by each CPU: each pick examines one more head.
         let mixed: Vec<Job> = (0..30)
             .map(|index| match index % 3 {
                 0 => job(0, 5).cpu(0),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The textbook schedulers under programs that do more than run and sleep: forks and joins, changes
-//! of their own nice value and affinity, sched_yield. One unit is 1 ms; everything is free of cost.
+//! of their own nice value and affinity, sched_yield. One unit is 1 ms; nothing has a cost.
 
 mod textbook_support;
 
@@ -24,7 +24,7 @@ fn child_waits_for_its_turn_on_one_cpu() {
     for scheduler in ["fcfs", "sjf", "srtf", "priority", "priority-preemptive", "multilevel"] {
         let run = Experiment::new(scheduler).run(&[parent(), job(0, 3).forked()]);
         assert_eq!(run.gantt(), [(1, 0, 4), (2, 4, 7), (1, 7, 8)], "{scheduler}");
-        // The child came into being at 2.
+        // The child was created at 2.
         assert_eq!(run.turnarounds(), [8, 5], "{scheduler}");
         assert_eq!(run.gaps(1), [2], "{scheduler}");
     }
@@ -68,7 +68,7 @@ fn a_tree_of_forks_ends_from_its_leaves() {
             for (task, job) in (0..).zip(&tree) {
                 assert_eq!(run.cpu_time(task), job.work(), "{scheduler}");
             }
-            // The longest path is 1 + 3 + 2 + 1; one CPU has to do all 12.
+            // The longest path is 1 + 3 + 2 + 1; a single CPU needs all 12.
             assert!((7..=12).contains(&last), "{scheduler}: {last}");
             assert!(nr_cpus > 1 || last == 12, "{scheduler}: {last}");
         }
@@ -103,11 +103,12 @@ fn a_task_that_leaves_by_affinity_drives_out_a_worse_one() {
 
 #[test]
 fn a_wider_affinity_is_used_when_it_pays() {
-    // Both are bound to CPU 0; P1 frees itself, but only P2 has to wait: it is bound still.
+    // Both are bound to CPU 0. P1 removes its binding, but only P2 has to wait, because it is still
+    // bound.
     let two = [Job::at(0).cpu(0).run(2).set_affinity(CpuMask::first(2)).run(4), job(0, 3).cpu(0)];
     let run = Experiment::new("fcfs").cpus(2).run(&two);
     assert_eq!(stays(&run), [(1, 0, 0, 6), (2, 0, 6, 9)], "no task moves while it runs");
-    // Driven out, it goes on where it may run now.
+    // After a preemption it continues where it may run now.
     let better = job(3, 3).cpu(0).nice(-1);
     let run = Experiment::new("priority-preemptive").cpus(2).run(&[two[0].clone(), better]);
     assert_eq!(stays(&run), [(1, 0, 0, 3), (2, 0, 3, 6), (1, 1, 3, 6)]);
@@ -118,14 +119,14 @@ fn a_task_that_lowers_itself_gives_way_on_its_cpu_only() {
     let three = [Job::at(0).run(2).set_nice(5).run(4), job(0, 5), job(0, 10).nice(3)];
     let run = Experiment::new("priority-preemptive").cpus(2).run(&three);
     assert_eq!(stays(&run), [(1, 0, 0, 2), (2, 1, 0, 5), (3, 0, 2, 12), (1, 1, 5, 9)]);
-    // Without preemption it goes on.
+    // Without preemption it continues.
     let run = Experiment::new("priority").cpus(2).run(&three);
     assert_eq!(run.pieces_of(0).len(), 1);
 }
 
 #[test]
 fn new_tickets_count_from_the_moment_of_the_change() {
-    // Half of 1,000 each; then the shares are as the weights of nice -5 and 0.
+    // Half of 1,000 for each; then the shares follow the weights of nice -5 and 0.
     for (scheduler, tolerance) in [("stride", 3), ("lottery", 150)] {
         let two = [Job::at(0).run(500).set_nice(-5).run(100_000), job(0, 100_000)];
         let run = Experiment::new(scheduler).set("quantum", MS).until(5_000).run(&two);
@@ -140,7 +141,7 @@ fn a_change_of_attributes_at_the_end_of_a_quantum_gives_no_second_one() {
     let two = [Job::at(0).run(2).set_nice(1).run(2), job(0, 2)];
     let run = Experiment::new("rr").set("quantum", 2 * MS).run(&two);
     assert_eq!(run.gantt(), [(1, 0, 2), (2, 2, 4), (1, 4, 6)]);
-    // In the middle of a quantum the rest of it is kept.
+    // In the middle of a quantum it keeps the rest.
     let two = [Job::at(0).run(1).set_nice(1).run(3), job(0, 2)];
     let run = Experiment::new("rr").set("quantum", 2 * MS).run(&two);
     assert_eq!(run.gantt(), [(1, 0, 2), (2, 2, 4), (1, 4, 6)]);
@@ -171,7 +172,7 @@ fn yield_of_a_task_alone_switches_nothing() {
 
 #[test]
 fn mlfq_yields_game_the_turns_but_not_the_allotment() {
-    // A yields before each turn of 8 ends, so that by turns it stays in queue 0 for ever.
+    // A yields before each turn of 8 ends, so by turns it always stays in queue 0.
     let two = [Job::at(0).yields_forever(1), Job::at(0).run(1_000)];
     let time = |accounting: u64| {
         let experiment = Experiment::new("mlfq").set("boost", 0).set("accounting", accounting);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random workloads on one to five CPUs under every textbook scheduler: bursts, sleeps, yields,
 //! forks, joins, changes of nice, policy and affinity. After every instant the reader of the trace
-//! checks that no CPU is idle beside a waiting task that may use it; under preemptive priority also
-//! that no waiting task could drive out a worse one.
+//! checks that no CPU is idle while a task that may use it waits. Under preemptive priority it also
+//! checks that no waiting task could preempt a worse one.
 
 mod textbook_support;
 
@@ -45,7 +45,7 @@ fn random_job(stream: &mut Stream, nr_cpus: u32) -> Job {
     job
 }
 
-/// Released jobs, and some that are forked by one before them.
+/// Released jobs, and some jobs that an earlier job forks.
 fn random_jobs(stream: &mut Stream, nr_cpus: u32) -> Vec<Job> {
     let mut jobs: Vec<Job> =
         (0..stream.between(1, 25)).map(|_| random_job(stream, nr_cpus)).collect();

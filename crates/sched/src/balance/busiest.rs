@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a domain is out of balance, which CPU has too much, and how much of it.
+//! Decides whether a domain is out of balance, which CPU has too much, and how much of it.
 //!
 //! Source: Linux kernel/sched/fair.c (update_sd_pick_busiest, find_busiest_group,
 //! calculate_imbalance, sibling_imbalance, find_busiest_queue, adjust_numa_imbalance).
@@ -11,7 +11,7 @@ use crate::boundary::core::Core;
 use crate::boundary::domains::Domain;
 use schedlab_model::CpuId;
 
-/// What is moved until the amount is reached (`enum migration_type`).
+/// The quantity to move (`enum migration_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MigrationType {
     Load,
@@ -53,15 +53,15 @@ impl DomainStats {
     }
 }
 
-/// The imbalance between nodes that counts: a pair of tasks may be apart on a lightly used node.
+/// The imbalance between nodes that counts. On a lightly used node, a pair of tasks may stay apart.
 pub(super) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_nr: u32) -> i64 {
     const NUMA_IMBALANCE_MIN: i64 = 2;
     if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
 }
 
 impl Balancer {
-    /// The busiest group of the attempt's domain if tasks should be pulled from it; sets what and
-    /// how much.
+    /// The busiest group of the attempt's domain, if tasks should be pulled from it. Sets the
+    /// quantity and the amount.
     pub(super) fn find_busiest_group(
         &mut self,
         core: &Core,
@@ -81,12 +81,12 @@ impl Balancer {
     }
 
     /// Quickly tests whether `cpu`, which becomes idle, would find no task to pull: no other CPU
-    /// has two tasks that would run, and none is overloaded. Only if its single domain consists of
-    /// whole CPUs that only the fair class uses; otherwise it returns false.
+    /// has two tasks that would run, and none is overloaded. The test applies only if its single
+    /// domain consists of whole CPUs that only the fair class uses; otherwise it returns false.
     ///
     /// Such CPUs have room or are fully busy. A CPU of the same domain takes a task from one of
-    /// these only if more than one would run there (see [`Self::is_unbalanced`]), and no domain
-    /// above needs to know of a failure.
+    /// these only if more than one would run there (see [`Self::is_unbalanced`]). No domain above
+    /// needs to know about a failure.
     pub(super) fn finds_nobody(&mut self, core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
         let [entry] = self.domains.of_cpu(cpu) else { return false };
         let domain = self.domains.domain(entry.domain);
@@ -143,7 +143,7 @@ impl Balancer {
         } else {
             self.busiest_group(core, fair, attempt, &mut totals)
         };
-        // The loop keeps only what it compares of the busiest; the rest is summed up again.
+        // The loop keeps only the compared values of the busiest group, so sum up the rest again.
         let busiest = busiest.map(|index| (index, stats_of(index)));
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
@@ -161,8 +161,8 @@ impl Balancer {
         }
     }
 
-    /// The busiest of the other groups, the first of equals after the local one; adds all of them
-    /// to `totals`.
+    /// The busiest of the other groups. Of equally busy groups, takes the first after the local
+    /// one. Adds all of them to `totals`.
     fn busiest_group(
         &self,
         core: &Core,
@@ -190,16 +190,16 @@ impl Balancer {
     }
 
     /// Whether each group of the attempt's domain is one participating CPU with full capacity.
-    /// [`Self::busiest_cpu`] then gives the same result as [`Self::busiest_group`].
+    /// [`Self::busiest_cpu`] then returns the same result as [`Self::busiest_group`].
     #[inline]
     fn has_plain_cpus(&self, core: &Core, attempt: &Attempt) -> bool {
         let domain = self.domains.domain(attempt.domain);
         domain.has_single_cpus && !attempt.has_left_out && is_highest(core)
     }
 
-    /// The same as [`Self::busiest_group`] where each group is a CPU of full capacity, as on most
-    /// machines without hardware threads: the loop that most attempts of idle CPUs spend their
-    /// time in.
+    /// Finds the busiest group if each group is a CPU of full capacity, as on most machines without
+    /// hardware threads. Most attempts of idle CPUs spend their time in this loop. Returns the same
+    /// result as [`Self::busiest_group`].
     fn busiest_cpu(
         &self,
         core: &Core,
@@ -242,7 +242,7 @@ impl Balancer {
         self.classified(attempt, index, GroupStats::of_cpu(core, fair, cpu))
     }
 
-    /// Statistics of a group of the attempt's domain, from the sums that are kept if they hold.
+    /// Statistics of a group of the attempt's domain, from the kept sums if they are valid.
     fn stats_of(
         &self,
         core: &Core,
@@ -265,7 +265,8 @@ impl Balancer {
         }
     }
 
-    /// The same from the sums that are kept.
+    /// Finds the busiest group from the kept sums. Returns the same result as
+    /// [`Self::busiest_group`].
     fn busiest_by_sums(
         &self,
         core: &Core,
@@ -287,7 +288,7 @@ impl Balancer {
         busiest
     }
 
-    /// The sums of a group of the attempt's domain, with how busy they make it.
+    /// The sums of a group of the attempt's domain, with its classification.
     #[inline(always)]
     fn classified(&self, attempt: &Attempt, index: usize, stats: GroupStats) -> GroupStats {
         let pct = self.domains.domain(attempt.domain).imbalance_pct;
@@ -298,7 +299,7 @@ impl Balancer {
         stats.judged(pct, imbalanced, smt_balance)
     }
 
-    /// SD_PREFER_SIBLING of the domain below.
+    /// Whether the domain below has SD_PREFER_SIBLING.
     fn prefers_sibling(&self, attempt: &Attempt) -> bool {
         let below = attempt.position.checked_sub(1);
         below.is_some_and(|position| {
@@ -307,7 +308,8 @@ impl Balancer {
         })
     }
 
-    /// Excess of tasks of the busiest group over the local one, by core for each core.
+    /// How many more tasks the busiest group has than the local one; with `by_core`, relative to
+    /// the number of cores.
     fn sibling_imbalance(&self, idle: bool, busiest: &GroupStats, local: &GroupStats) -> u32 {
         let excess = busiest.nr_running.saturating_sub(local.nr_running);
         if !self.options.rules.by_core {
@@ -359,7 +361,7 @@ impl Balancer {
         }
         if busiest.kind != GroupType::Overloaded {
             if busiest.kind == GroupType::SmtBalance && local.is_core != busiest.is_core {
-                // A CPU without siblings relieves a core whatever the counts are.
+                // A CPU without siblings relieves a core, whatever the counts are.
                 return attempt.is_idle();
             }
             let spreads = busiest.weight == 1 || local.idle_cpus > busiest.idle_cpus + 1;
@@ -368,7 +370,7 @@ impl Balancer {
         true
     }
 
-    /// What to move, and how much.
+    /// The quantity and the amount to move.
     fn imbalance(
         &self,
         attempt: &Attempt,
@@ -402,7 +404,7 @@ impl Balancer {
         (MigrationType::Load, (give.min(take) / SCALE) as i64)
     }
 
-    /// Tasks to move to a group with room.
+    /// Number of tasks to move to a group with spare capacity.
     fn spare_imbalance(
         &self,
         attempt: &Attempt,

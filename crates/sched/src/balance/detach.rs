@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One attempt to balance a domain: which tasks move, and what a failure means.
+//! One attempt to balance a domain: which tasks move, and what follows from a failure.
 //!
 //! Source: Linux kernel/sched/fair.c (load_balance, should_we_balance, detach_tasks,
 //! can_migrate_task, task_hot, need_active_balance, active_load_balance_cpu_stop). Newly idle CPUs
@@ -9,15 +9,16 @@ use super::busiest::MigrationType;
 use super::{Balancer, FairQueues};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domain;
+use crate::boundary::explain::{Fact, StepKind};
 use schedlab_model::{CpuId, CpuMask, Policy, TaskId};
 
-/// Longest interval, in ms, between attempts that fail because all tasks are pinned.
+/// Longest interval (ms) between attempts that fail because all tasks are pinned.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
-/// Load below which a task stays where it is with LB_MIN, until an attempt has failed.
+/// With LB_MIN, a task with less load than this does not move until an attempt has failed.
 const SMALL_LOAD: u64 = 16;
 
-/// What the balancing CPU does (`enum cpu_idle_type`).
+/// The state of the balancing CPU (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Activity {
     Busy,
@@ -39,18 +40,18 @@ pub(super) struct Attempt {
     pub idle: Activity,
     /// CPUs that take part.
     pub cpus: CpuMask,
-    /// The sums that are kept of the domain hold.
+    /// Whether the domain's kept sums are valid.
     pub has_sums: bool,
-    /// Some CPU of the domain does not.
+    /// Whether the attempt leaves out some CPU of the domain.
     pub has_left_out: bool,
     pub kind: MigrationType,
-    /// How much is still to be moved.
+    /// Amount still to be moved.
     pub imbalance: i64,
     all_pinned: bool,
     some_pinned: bool,
-    /// Another CPU of the local group that a task which may not use `dst` may use.
+    /// Another CPU of the local group, for a task that may not use `dst` but may use this CPU.
     new_dst: Option<CpuId>,
-    /// The source's running task was stopped for this.
+    /// Whether the source's running task was stopped for this attempt.
     active: bool,
 }
 
@@ -59,7 +60,7 @@ impl Attempt {
         self.idle != Activity::Busy
     }
 
-    /// Whether the sums that are kept answer for this attempt.
+    /// Whether this attempt can use the kept sums.
     pub fn has_kept(&self) -> bool {
         self.has_sums && !self.has_left_out
     }
@@ -69,11 +70,11 @@ impl Attempt {
     }
 }
 
-/// How pulling from the busiest CPU went.
+/// Result of pulling from the busiest CPU.
 enum Pull {
     Moved,
     Nothing,
-    /// All tasks of the source are pinned; `true`: other sources are left.
+    /// All tasks of the source are pinned. `true`: there are other sources.
     AllPinned(bool),
 }
 
@@ -99,8 +100,8 @@ impl Balancer {
         }
     }
 
-    /// Balances the domain at `position` of `cpu`. `None`: another CPU of its group should do it.
-    /// Otherwise whether tasks moved.
+    /// Balances the domain at `position` of `cpu`. Returns `None` if another CPU of its group
+    /// should do it, otherwise whether tasks moved.
     pub(super) fn load_balance(
         &mut self,
         core: &mut Core,
@@ -118,10 +119,11 @@ impl Balancer {
             attempt.has_sums = self.refresh_sums(core, fair, attempt.domain);
         }
         loop {
-            if !self.should_we_balance(core, &attempt) {
+            if !self.should_we_balance(core, &attempt, attempt.dst) {
                 self.balanced(&attempt);
                 return None;
             }
+            self.note(StepKind::Balances, cpu, || self.nr_balancing(core, &attempt));
             let source = self
                 .find_busiest_group(core, fair, &mut attempt)
                 .and_then(|group| self.find_busiest_queue(core, fair, &attempt, group));
@@ -157,13 +159,13 @@ impl Balancer {
         self.cpus[attempt.this_cpu.index()].domains[attempt.position].nr_balance_failed
     }
 
-    /// Whether this CPU is the one of its group that should balance.
-    fn should_we_balance(&self, core: &Core, attempt: &Attempt) -> bool {
-        if !attempt.cpus.contains(attempt.dst) {
+    /// Whether `dst` is the CPU of its group that should balance.
+    fn should_we_balance(&self, core: &Core, attempt: &Attempt, dst: CpuId) -> bool {
+        if !attempt.cpus.contains(dst) {
             return false;
         }
         if attempt.is_newly_idle() {
-            return core.rq(attempt.dst).nr_running == 0;
+            return core.rq(dst).nr_running == 0;
         }
         let domain = self.domains.domain(attempt.domain);
         let group = &domain.groups[attempt.local_group];
@@ -172,14 +174,28 @@ impl Balancer {
         let mut idle_thread = None;
         for cpu in members.iter().filter(|cpu| core.idle_cpu(*cpu)) {
             if !by_core || self.is_core_idle(core, cpu) {
-                return cpu == attempt.dst;
+                return cpu == dst;
             }
             idle_thread.get_or_insert(cpu);
         }
-        idle_thread.or(group.span.first_cpu()) == Some(attempt.dst)
+        if self.options.rules.two_balance && idle_thread == Some(dst) {
+            return true;
+        }
+        let idle_thread = idle_thread.filter(|_| !self.options.rules.two_balance);
+        idle_thread.or(group.span.first_cpu()) == Some(dst)
     }
 
-    /// Moves tasks from `src` as far as the amount goes.
+    /// How many CPUs of the group should balance now, of those that do not go idle just now.
+    fn nr_balancing(&self, core: &Core, attempt: &Attempt) -> Vec<Fact> {
+        if attempt.is_newly_idle() {
+            return vec![Fact::number("passing", 1)];
+        }
+        let group = &self.domains.domain(attempt.domain).groups[attempt.local_group];
+        let passes = |dst: &CpuId| self.should_we_balance(core, attempt, *dst);
+        vec![Fact::number("passing", group.span.iter().filter(passes).count())]
+    }
+
+    /// Moves tasks from `src` up to the amount.
     fn pull_from(
         &mut self,
         core: &mut Core,
@@ -236,7 +252,8 @@ impl Balancer {
         let mut examined = 0;
         while attempt.imbalance > 0
             && (!attempt.is_idle() || core.rq(src).nr_running > 1)
-            && examined < if attempt.all_pinned { nr_running } else { few }
+            && (examined < few || (self.options.rules.walks_pinned && attempt.all_pinned))
+            && examined < nr_running
         {
             let Some(task) = fair.tasks_tail(src) else { break };
             examined += 1;
@@ -263,7 +280,11 @@ impl Balancer {
                 }
             }
         }
-        // Last out, first in, as from the kernel's list.
+        self.note(StepKind::Examined, src, || {
+            let limit = self.options.nr_migrate;
+            vec![Fact::number("examined", examined), Fact::number("limit", limit)]
+        });
+        // Reverse order, as in the kernel's list.
         for task in detached.iter().rev() {
             self.attach(core, fair, attempt, *task);
         }
@@ -334,7 +355,7 @@ impl Balancer {
         (buddies && fair.is_buddy(task)) || since < self.options.migration_cost
     }
 
-    /// Nothing could be moved although there was a source.
+    /// Handles an attempt that had a source but moved nothing.
     fn failed(
         &mut self,
         core: &mut Core,
@@ -352,7 +373,7 @@ impl Balancer {
                 return;
             }
             attempt.all_pinned = false;
-            // A stack may hold a class for SCHED_OTHER above the fair one.
+            // A stack may have a class above the fair one for SCHED_OTHER.
             let fair_runs = core.task(curr).class == core.class_of(Policy::Batch);
             if self.cpus[src.index()].push_cpu.is_none() && fair_runs {
                 self.cpus[src.index()].push_cpu = Some(attempt.this_cpu);
@@ -382,8 +403,8 @@ impl Balancer {
             && self.capacity_of(core, src) * pct < self.capacity_of(core, attempt.dst) * 100
     }
 
-    /// The stopper thread's work on `cpu`, whose running task was to be pushed: that task no longer
-    /// runs, so it or another task moves to the CPU that requested it.
+    /// Does the stopper thread's work on `cpu`, whose running task must be pushed. That task no
+    /// longer runs, so it or another one moves to the CPU that requested this.
     pub fn push_running(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let Some(target) = self.cpus[cpu.index()].push_cpu.take() else { return };
         let position = self.domains.iter(target).position(|domain| domain.span.contains(cpu));
@@ -407,7 +428,7 @@ impl Balancer {
         }
     }
 
-    /// Marks the group of the domain above as unbalanced because of affinity, or clears that.
+    /// Marks the group in the domain above as unbalanced because of affinity, or clears the mark.
     fn set_parent_imbalance(&mut self, attempt: &Attempt, value: bool) {
         if let Some(parent) = self.domains.of_cpu(attempt.this_cpu).get(attempt.position + 1) {
             let domain = parent.domain as usize;

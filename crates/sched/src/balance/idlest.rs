@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU for a new fair task: the idlest CPU of the idlest group, from the largest domain down.
+//! Chooses the CPU for a new fair task: the idlest CPU of the idlest group, from the largest domain
+//! down.
 //!
 //! Source: Linux kernel/sched/fair.c (find_idlest_cpu, find_idlest_group, update_pick_idlest,
-//! find_idlest_group_cpu). Left out: exit latencies of idle states; among idle CPUs the one that
-//! became idle last is taken.
+//! find_idlest_group_cpu). Left out: exit latencies of idle states. Of several idle CPUs, the model
+//! takes the one that became idle last.
 
 use super::busiest::adjust_numa_imbalance;
 use super::stats::{GroupStats, GroupType};
@@ -41,7 +42,7 @@ impl Balancer {
             };
             let found = self.find_idlest_group_cpu(core, fair, task, &domain.groups[group], cpu);
             if found != cpu {
-                // Domains below this one, as the CPU found sees them.
+                // Continue with the domains below, as the chosen CPU sees them.
                 cpu = found;
                 above = domains
                     .iter(cpu)
@@ -52,7 +53,7 @@ impl Balancer {
         cpu
     }
 
-    /// The idlest group, unless the local one does as well.
+    /// The idlest group; `None` if the local group is as idle.
     fn find_idlest_group(
         &self,
         core: &Core,

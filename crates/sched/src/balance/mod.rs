@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU fair tasks run on: choice at wake-up and fork, and load balancing.
+//! Chooses the CPUs for fair tasks: placement at wake-up and fork, and load balancing.
 //!
 //! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
-//! CFS and EEVDF share them; [`BalanceRules`] names the differences. Subjects: [`domains`] who
-//! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
-//! whether, from where and how much, `sums` the same without asking every CPU, `detach` which
-//! tasks, `when` at which times, idle CPUs without a tick included.
+//! CFS and EEVDF share them; [`BalanceRules`] names the differences. [`domains`] defines which CPUs
+//! balance with each other. `select` places wake-ups and `idlest` forks. `stats` computes
+//! statistics of groups, `busiest` decides whether, from where and how much to move. `sums` gives
+//! the same results without asking every CPU. `detach` selects the tasks, and `when` the times,
+//! including those of idle CPUs without a tick.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63, 6.18.2 and 7.1.5. Left out: clusters,
 //! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
@@ -24,6 +25,7 @@ mod when;
 
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
+use crate::boundary::explain::{Fact, Step, StepKind, StepLog};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use std::cell::Cell;
 
@@ -41,7 +43,7 @@ pub trait FairQueues {
     /// Whether `cpu` has tasks and all of them are SCHED_IDLE (`sched_idle_cpu`).
     fn sched_idle_cpu(&self, core: &Core, cpu: CpuId) -> bool;
 
-    /// Brings the averages of `cpu` up to date (`update_blocked_averages`).
+    /// Updates the averages of `cpu` (`update_blocked_averages`).
     fn update_averages(&mut self, core: &Core, cpu: CpuId);
 
     /// Load of the root queue of `cpu` (`cfs.avg.load_avg`).
@@ -53,7 +55,7 @@ pub trait FairQueues {
     /// Runnable average of the root queue of `cpu` (`cfs.avg.runnable_avg`).
     fn cpu_runnable(&self, cpu: CpuId) -> u64;
 
-    /// The figures of `cpu` above, together: what statistics of groups sum up.
+    /// All these figures of `cpu`, for statistics of groups.
     fn cpu_figures(&self, cpu: CpuId) -> CpuFigures {
         CpuFigures {
             load: self.cpu_load(cpu),
@@ -96,10 +98,10 @@ pub trait FairQueues {
     /// Moves `task` to the head of its list.
     fn tasks_move_to_head(&mut self, task: TaskId);
 
-    /// Counts how often `waker` turns from one task it wakes to another (`record_wakee`).
+    /// Counts how often `waker` switches from one wakee to another (`record_wakee`).
     fn record_wakee(&mut self, core: &Core, waker: TaskId, task: TaskId);
 
-    /// How often it did (`wakee_flips`).
+    /// How often `task` switched wakees (`wakee_flips`).
     fn wakee_flips(&self, task: TaskId) -> u32;
 
     /// Replaces the CPU that `task` used recently by `cpu`; returns the old one.
@@ -108,10 +110,10 @@ pub trait FairQueues {
     /// Average length of the idle periods of `cpu` (`rq->avg_idle`).
     fn avg_idle(&self, cpu: CpuId) -> Nanos;
 
-    /// `cpu` is about to go idle at `now`, or (`None`) found work after all (`rq->idle_stamp`).
+    /// Records that `cpu` goes idle at `now`, or (`None`) found work after all (`rq->idle_stamp`).
     fn set_idle_stamp(&mut self, cpu: CpuId, now: Option<Nanos>);
 
-    /// Bounds `avg_idle` by twice `cost` (`rq->max_idle_balance_cost`).
+    /// Limits `avg_idle` to twice `cost` (`rq->max_idle_balance_cost`).
     fn set_max_idle_balance_cost(&mut self, cpu: CpuId, cost: Nanos);
 
     /// Whether the group of `task` is throttled on `cpu` (throttled_lb_pair tests this for two
@@ -121,8 +123,8 @@ pub trait FairQueues {
     }
 
     /// Removes waiting `task` from `from` and assigns it to `to`, without queueing it there
-    /// (detach_task). Returns false if it only slept with a delayed dequeue; that is complete now,
-    /// and there is no task to move.
+    /// (detach_task). Returns false if the task only slept with a delayed dequeue. The dequeue is
+    /// then complete, and there is no task to move.
     fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool;
 
     /// Queues detached `task` on `to` (attach_task). With `preempt` it requests a reschedule if the
@@ -130,7 +132,7 @@ pub trait FairQueues {
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
 }
 
-/// Some figures of a CPU; see the methods of [`FairQueues`] with these names.
+/// Figures of a CPU; see the methods of [`FairQueues`] with these names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuFigures {
     /// `cpu_load`.
@@ -143,38 +145,48 @@ pub struct CpuFigures {
     pub h_nr_running: u32,
 }
 
-/// What differs between versions.
+/// The differences between versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceRules {
-    /// Cores count, not only CPUs: idle CPUs relieve cores with several tasks, groups are compared
-    /// by tasks for each core, and a wholly idle core balances first (6.12).
+    /// Whether cores count, not only CPUs (6.12). Idle CPUs then relieve cores with several tasks,
+    /// groups are compared by tasks for each core, and a wholly idle core balances first.
     pub by_core: bool,
-    /// Failures raise the limit on the utilisation that one attempt moves, not only on the load
-    /// (6.12).
+    /// Whether failures raise the limit on the utilisation that one attempt moves, not only on the
+    /// load (6.12).
     pub relaxes_util: bool,
-    /// A fruitless attempt of a CPU about to go idle makes the next ones rarer (6.1).
+    /// Whether a fruitless attempt of a CPU about to go idle delays the next ones (6.1).
     pub fruitless_costs_more: bool,
-    /// Delayed sleepers move only to even out load (6.18).
+    /// Whether delayed sleepers move only to even out load (6.18).
     pub leaves_delayed: bool,
-    /// A CPU with only SCHED_IDLE tasks does not count as idle for another of them (7.1).
+    /// Whether a CPU with only SCHED_IDLE tasks counts as busy for another SCHED_IDLE task (7.1).
     pub idle_policy_waits: bool,
+    /// Whether a sync wake-up counts delayed sleepers of the waker's CPU (a bug of 6.12 to 6.15).
+    pub sync_counts_delayed: bool,
+    /// Whether the first idle thread of a busy core balances, and the first CPU of the group too (a
+    /// bug of 6.6-rc).
+    pub two_balance: bool,
+    /// Whether an attempt looks at all tasks while none could be moved (a bug of 6.1 to 6.9).
+    pub walks_pinned: bool,
 }
 
 impl BalanceRules {
-    /// 6.1.158.
+    /// Rules of 6.1.158.
     pub const LINUX_6_1: Self = Self {
         by_core: false,
         relaxes_util: false,
         fruitless_costs_more: true,
         leaves_delayed: false,
         idle_policy_waits: false,
+        sync_counts_delayed: false,
+        two_balance: false,
+        walks_pinned: false,
     };
-    /// 6.12.63.
+    /// Rules of 6.12.63.
     pub const LINUX_6_12: Self =
         Self { by_core: true, relaxes_util: true, fruitless_costs_more: false, ..Self::LINUX_6_1 };
-    /// 6.18.2.
+    /// Rules of 6.18.2.
     pub const LINUX_6_18: Self = Self { leaves_delayed: true, ..Self::LINUX_6_12 };
-    /// 7.1.5.
+    /// Rules of 7.1.5.
     pub const LINUX_7_1: Self = Self { idle_policy_waits: true, ..Self::LINUX_6_18 };
 }
 
@@ -183,25 +195,25 @@ impl BalanceRules {
 pub struct BalanceFeatures {
     /// CACHE_HOT_BUDDY: a buddy of its queue counts as cache-hot.
     pub cache_hot_buddy: bool,
-    /// WA_IDLE: idle CPUs decide between those of waker and woken.
+    /// WA_IDLE: an idle CPU decides between the waker's CPU and the task's previous one.
     pub wa_idle: bool,
-    /// WA_WEIGHT: their loads do.
+    /// WA_WEIGHT: the loads of these two CPUs decide.
     pub wa_weight: bool,
-    /// WA_BIAS: the previous CPU's load counts for a little more.
+    /// WA_BIAS: the previous CPU's load counts slightly more.
     pub wa_bias: bool,
-    /// SIS_UTIL: the busier a cache is, the fewer of its CPUs are looked at.
+    /// SIS_UTIL: the busier a cache is, the fewer of its CPUs a wake-up searches.
     pub sis_util: bool,
-    /// LB_MIN: tasks of little load stay where they are.
+    /// LB_MIN: tasks with little load do not move.
     pub lb_min: bool,
-    /// NI_RANDOM: CPUs about to go idle look around as often as that has helped (7.0). Kernels
-    /// that do not have it behave as without.
+    /// NI_RANDOM: CPUs about to go idle search as often as searches have helped (7.0). Kernels
+    /// without it behave as if it were off.
     pub ni_random: bool,
-    /// NI_RATE: and the more often the rarer they are (7.1).
+    /// NI_RATE: the rarer attempts are, the larger the share of them that is made (7.1).
     pub ni_rate: bool,
 }
 
 impl BalanceFeatures {
-    /// As kernels before 7.0 boot.
+    /// Defaults of kernels before 7.0.
     pub const DEFAULT: Self = Self {
         cache_hot_buddy: true,
         wa_idle: true,
@@ -212,7 +224,7 @@ impl BalanceFeatures {
         ni_random: false,
         ni_rate: false,
     };
-    /// As 7.1 boots.
+    /// Defaults of 7.1.
     pub const LINUX_7_1: Self = Self { ni_random: true, ni_rate: true, ..Self::DEFAULT };
 }
 
@@ -225,60 +237,60 @@ pub struct BalanceOptions {
     pub features: BalanceFeatures,
     /// How long a task counts as cache-hot after it ran (`migration_cost`, 500 us).
     pub migration_cost: Nanos,
-    /// Tasks looked at in one attempt (`nr_migrate`, 32).
+    /// Maximum number of tasks examined in one attempt (`nr_migrate`, 32).
     pub nr_migrate: u32,
-    /// Modelled cost of one attempt of a CPU that is about to go idle, in ns. It is charged to no
-    /// CPU; it decides whether an attempt is worth the expected idle time.
+    /// Modelled cost (ns) of one attempt of a CPU that is about to go idle. No CPU pays it; it
+    /// decides whether an attempt is worth the expected idle time.
     pub newidle_cost: Nanos,
 }
 
-/// How often the attempts of a CPU about to go idle found something, lately (from 7.0 on).
+/// Recent success of the attempts of a CPU about to go idle (from 7.0 on).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct NewidleRecord {
-    /// Attempts, those that were not made included; halved when they reach 1,024.
+    /// Attempts, including skipped ones; halved when they reach 1,024.
     calls: u32,
     /// Attempts that pulled a task, each multiplied by the number that it represents; halved
     /// together with `calls`.
     successes: u32,
-    /// Of 1,024 attempts, how many are made.
+    /// How many of 1,024 attempts are made.
     ratio: u32,
-    /// When that was last renewed.
+    /// Time of the last update.
     renewed_at: Nanos,
 }
 
 impl NewidleRecord {
-    /// Of a new domain: one half of the attempts are made (sd_init).
+    /// The record of a new domain: it makes one half of the attempts (sd_init).
     const NEW: Self = Self { calls: 512, successes: 256, ratio: 512, renewed_at: 0 };
 }
 
-/// What changes of a domain as one CPU sees it (`struct sched_domain`).
+/// The variable state of a domain for one CPU (`struct sched_domain`).
 #[derive(Clone, Copy, Debug)]
 struct DomainState {
     /// Jiffy of the last periodic attempt.
     last_balance: u64,
-    /// Time between two attempts, ms.
+    /// Time between two attempts (ms).
     balance_interval: u64,
-    /// Attempts that moved nothing since the last that did.
+    /// Number of attempts that moved nothing since the last one that did.
     nr_balance_failed: u32,
     max_newidle_lb_cost: Nanos,
     last_decay_max_lb_cost: u64,
     newidle: NewidleRecord,
 }
 
-/// What is kept of a CPU.
+/// State of a CPU.
 #[derive(Clone, Debug)]
 struct CpuState {
-    /// Jiffy from which on a tick balances.
+    /// First jiffy whose tick balances.
     next_balance: u64,
     max_idle_balance_cost: Nanos,
-    /// The running task is to be pushed to this CPU (`active_balance`, `push_cpu`).
+    /// The CPU to which the running task must be pushed (`active_balance`, `push_cpu`).
     push_cpu: Option<CpuId>,
     /// Share of the CPU that higher classes use; updated whenever it is read.
     higher: Cell<stats::HigherShare>,
     domains: Vec<DomainState>,
 }
 
-/// What the CPUs of a last-level cache share (`struct sched_domain_shared`).
+/// Shared state of the CPUs of a last-level cache (`struct sched_domain_shared`).
 #[derive(Clone, Copy, Debug)]
 struct LlcState {
     has_idle_cores: bool,
@@ -291,26 +303,48 @@ pub struct Balancer {
     options: BalanceOptions,
     domains: Domains,
     cpus: Vec<CpuState>,
-    /// By domain number; used where the domain is a last-level cache.
+    /// State by domain number; used if the domain is a last-level cache.
     llcs: Vec<LlcState>,
-    /// By domain number and group: a lower level failed because of affinity (`sgc->imbalance`).
+    /// By domain number and group: whether a lower level failed because of affinity
+    /// (`sgc->imbalance`).
     imbalanced: Vec<Vec<bool>>,
-    /// How many of these are set, by domain number.
+    /// Number of set flags, by domain number.
     nr_imbalanced: Vec<u32>,
-    /// Of large domains; see [`sums`].
+    /// Sums of large domains; see [`sums`].
     sums: sums::Sums,
-    /// Some CPU has two tasks or more (`rd->overload`).
+    /// Whether some CPU has two or more tasks (`rd->overload`).
     overload: bool,
-    /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
+    /// First jiffy at which a busy CPU's tick makes an idle CPU balance (`nohz.next_balance`).
     nohz_next_balance: u64,
-    /// A CPU went idle since that was last brought up to date (`nohz.needs_update`).
+    /// Whether a CPU went idle since the last update (`nohz.needs_update`).
     nohz_needs_update: bool,
-    /// Jiffy from which on it refreshes the averages of idle ones (`nohz.next_blocked`).
+    /// First jiffy at which a busy CPU's tick refreshes the averages of idle CPUs
+    /// (`nohz.next_blocked`).
     nohz_next_blocked: u64,
+    /// What it did since the last explained pick, if an observer asks.
+    audit: Option<StepLog>,
 }
 
 impl Balancer {
-    /// For `machine`.
+    /// Records steps from now on.
+    pub fn begin_audit(&mut self) {
+        self.audit = Some(StepLog::default());
+    }
+
+    /// Hands over the steps.
+    pub fn drain_steps(&self, into: &mut Vec<Step>) {
+        if let Some(audit) = &self.audit {
+            audit.drain(into);
+        }
+    }
+
+    fn note(&self, kind: StepKind, cpu: CpuId, facts: impl FnOnce() -> Vec<Fact>) {
+        if let Some(audit) = &self.audit {
+            audit.add(Step { kind, cpu, who: None, facts: facts() });
+        }
+    }
+
+    /// A balancer for `machine`.
     pub fn new(options: BalanceOptions, machine: &Machine) -> Self {
         let domains = Domains::new(&machine.topology);
         let cpus = (0..machine.nr_cpus())
@@ -343,6 +377,7 @@ impl Balancer {
         let imbalanced: Vec<_> = all.map(|domain| vec![false; domain.groups.len()]).collect();
         Self {
             options,
+            audit: None,
             cpus,
             llcs,
             nr_imbalanced: vec![0; imbalanced.len()],
@@ -356,13 +391,13 @@ impl Balancer {
         }
     }
 
-    /// The class has queued and counted a task on `cpu`.
+    /// Records that the class has queued and counted a task on `cpu`.
     #[inline]
     pub fn task_queued(&mut self, core: &Core, cpu: CpuId) {
         self.overload |= core.rq(cpu).nr_running >= 2;
     }
 
-    /// Whether the running task of `cpu` is about to be pushed away: until that is done
+    /// Whether the running task of `cpu` is about to be pushed away. Until that is done
     /// ([`Balancer::push_running`]) the class picks nothing there, as if the stopper thread ran.
     #[inline]
     pub fn is_pushing(&self, cpu: CpuId) -> bool {
@@ -378,7 +413,7 @@ impl Balancer {
                 && fair.sched_idle_cpu(core, cpu)
     }
 
-    /// Whether a CPU that has only SCHED_IDLE work counts as idle for `task`.
+    /// Whether a CPU with only SCHED_IDLE tasks counts as idle for `task`.
     #[inline]
     fn counts_as_idle(&self, core: &Core, task: TaskId) -> bool {
         !self.options.rules.idle_policy_waits || core.task(task).attr.policy != Policy::Idle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU for a waking fair task.
+//! Chooses the CPU for a waking fair task.
 //!
 //! Source: Linux kernel/sched/fair.c (select_task_rq_fair, record_wakee, wake_wide, wake_affine,
 //! select_idle_sibling, select_idle_cpu, select_idle_core, select_idle_smt).
@@ -7,11 +7,12 @@
 use super::{Balancer, FairQueues};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domain;
+use crate::boundary::explain::{Fact, StepKind};
 use crate::boundary::flags::WakeFlags;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl Balancer {
-    /// The CPU for `task`, which was on `prev` last.
+    /// The CPU for `task`, whose previous CPU is `prev`.
     pub fn select_task_rq(
         &mut self,
         core: &Core,
@@ -31,7 +32,7 @@ impl Balancer {
         if allowed.contains(cpu) {
             return cpu;
         }
-        // The core's fallback: the same node first, then any CPU.
+        // The core's fallback: first the same node, then any CPU.
         let node = core.topology.node_span(prev).and(allowed);
         node.first_cpu().or(allowed.first_cpu()).expect("affinity lies within the machine")
     }
@@ -60,7 +61,7 @@ impl Balancer {
         self.select_idle_sibling(core, fair, task, prev, target)
     }
 
-    /// Whether waker and task belong to a one-to-many relation too large for one cache (wake_wide).
+    /// Whether waker and task are in a one-to-many relation too large for one cache (wake_wide).
     fn is_wide(
         &self,
         fair: &impl FairQueues,
@@ -115,7 +116,7 @@ impl Balancer {
         if this_effect < prev_effect { this } else { prev }
     }
 
-    /// The CPU that idleness speaks for, if it does.
+    /// The CPU that the rule about idle CPUs chooses, if any.
     fn wake_affine_idle(
         &self,
         core: &Core,
@@ -127,10 +128,23 @@ impl Balancer {
         if core.idle_cpu(this) && self.domains.share_cache(this, prev) {
             return Some(if core.idle_cpu(prev) { prev } else { this });
         }
-        if sync && core.rq(this).nr_running - fair.h_nr_delayed(this) == 1 {
-            return Some(this);
-        }
-        core.idle_cpu(prev).then_some(prev)
+        let counts_all = self.options.rules.sync_counts_delayed;
+        let chosen = if sync
+            && core.rq(this).nr_running - if counts_all { 0 } else { fair.h_nr_delayed(this) } == 1
+        {
+            Some(this)
+        } else {
+            core.idle_cpu(prev).then_some(prev)
+        };
+        self.note(StepKind::SyncWakeup, this, || {
+            vec![
+                Fact::flag("sync", sync),
+                Fact::number("nr_running", core.rq(this).nr_running),
+                Fact::number("nr_delayed", fair.h_nr_delayed(this)),
+                Fact::flag("chosen", chosen == Some(this)),
+            ]
+        });
+        chosen
     }
 
     /// An idle CPU that shares a cache with `target`, else `target`.
@@ -171,7 +185,7 @@ impl Balancer {
                 }
             }
         }
-        // Mostly a task may run everywhere.
+        // Most tasks may run on all CPUs.
         let is_free = core.task(task).nr_cpus_allowed == core.nr_cpus();
         let span = &self.domains.domain(llc).span;
         let found = if has_idle_core {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of groups of CPUs, and how busy they make a group.
+//! Statistics of groups of CPUs, and a classification of groups by how busy they are.
 //!
 //! Source: Linux kernel/sched/fair.c (update_sg_lb_stats, update_sg_wakeup_stats, group_classify,
 //! scale_rt_capacity, update_idle_cpu_scan).
@@ -39,12 +39,12 @@ pub(super) struct GroupStats {
     pub is_core: bool,
     pub kind: GroupType,
     pub avg_load: u64,
-    /// Some CPU has more than one task.
+    /// Whether some CPU has more than one task.
     pub overload: bool,
 }
 
 impl GroupStats {
-    /// Of a CPU that was never counted.
+    /// Statistics of a CPU that was never counted.
     pub const NOTHING: Self = Self {
         load: 0,
         util: 0,
@@ -61,13 +61,13 @@ impl GroupStats {
         overload: false,
     };
 
-    /// Of `group`, without its CPUs.
+    /// Statistics of `group`, without its CPUs.
     #[inline(always)]
     pub fn of_nobody(group: &Group) -> Self {
         Self { weight: group.weight, cores: group.cores, is_core: group.is_core, ..Self::NOTHING }
     }
 
-    /// Of one CPU of full capacity, without hardware threads.
+    /// Statistics of one CPU with full capacity, without hardware threads.
     #[inline(always)]
     pub fn of_cpu(core: &Core, fair: &impl FairQueues, cpu: CpuId) -> Self {
         let (rq, figures) = (core.rq(cpu), fair.cpu_figures(cpu));
@@ -88,8 +88,8 @@ impl GroupStats {
         }
     }
 
-    /// Another CPU counts `new` where it counted `old`. Whether some CPU has more than one task is
-    /// not for sums to know.
+    /// Replaces a CPU's values `old` by `new`. Sums cannot show whether some CPU has more than one
+    /// task.
     #[inline]
     pub fn exchange(&mut self, old: &Self, new: &Self) {
         self.load = self.load - old.load + new.load;
@@ -100,8 +100,8 @@ impl GroupStats {
         self.idle_cpus = self.idle_cpus - old.idle_cpus + new.idle_cpus;
     }
 
-    /// Whether this is a core with several runnable tasks, worth relieving when the balancing CPU,
-    /// which is not of it, is idle. `by_core`: see [`super::BalanceRules`].
+    /// Whether the group is a core with several runnable tasks that an idle CPU outside it should
+    /// relieve. `by_core`: see [`super::BalanceRules`].
     #[inline(always)]
     pub fn is_smt_balance(&self, by_core: bool) -> bool {
         by_core && self.is_core && self.h_nr_running > 1
@@ -126,7 +126,7 @@ impl GroupStats {
             || (self.capacity * pct >= self.runnable * 100 && self.capacity * 100 > self.util * pct)
     }
 
-    /// Whether this group, which runs a fair task, replaces `busiest`, an earlier one, as the
+    /// Whether this group, which runs a fair task, replaces the earlier group `busiest` as the
     /// busiest (update_sd_pick_busiest).
     #[inline(always)]
     pub fn is_busier_than(&self, busiest: &Self, by_core: bool) -> bool {
@@ -136,8 +136,8 @@ impl GroupStats {
         match self.kind {
             GroupType::Overloaded => self.avg_load > busiest.avg_load,
             GroupType::Imbalanced => false,
-            // The average load is not computed for these: the first stays, or by core the last
-            // unless it would leave a core for a single CPU.
+            // For these groups the average load is not computed. The first group stays; by core,
+            // the last one replaces it, unless that would leave a core for a single CPU.
             GroupType::SmtBalance if self.idle_cpus == 0 && busiest.idle_cpus == 0 => {
                 by_core && !busiest.is_core
             }
@@ -149,7 +149,7 @@ impl GroupStats {
         }
     }
 
-    /// How busy the group is. `imbalanced`: a lower level failed because of affinity.
+    /// The class of the group. `imbalanced`: a lower level failed because of affinity.
     #[inline(always)]
     pub fn classify(&self, pct: u64, imbalanced: bool, smt_balance: bool) -> GroupType {
         if self.is_overloaded(pct) {
@@ -165,7 +165,7 @@ impl GroupStats {
         }
     }
 
-    /// The same with how busy the group is; see [`GroupStats::classify`].
+    /// Sets the class of the group; see [`GroupStats::classify`].
     #[inline(always)]
     pub fn judged(mut self, pct: u64, imbalanced: bool, smt_balance: bool) -> Self {
         self.kind = self.classify(pct, imbalanced, smt_balance);
@@ -194,13 +194,13 @@ impl HigherShare {
         (now - self.at) >> 20 == 0
     }
 
-    /// The share as it was last brought up to date, 0 to 1,024.
+    /// The share at its last update, 0 to 1,024.
     #[inline]
     fn get(&self) -> u64 {
         self.average >> 10
     }
 
-    /// Brings the share up to `now`, by which higher classes have used `exec` in all.
+    /// Updates the share to `now`; higher classes have used `exec` in total.
     fn update(&mut self, now: Nanos, exec: Nanos) {
         let elapsed = now - self.at;
         let periods = elapsed >> 20;
@@ -217,7 +217,7 @@ impl HigherShare {
     }
 }
 
-/// Whether the fair class is the highest of the stack: then all of each CPU is its own.
+/// Whether the fair class is the highest of the stack, and so has the whole capacity of each CPU.
 #[inline]
 pub(super) fn is_highest(core: &Core) -> bool {
     core.class_of(Policy::Batch) == 0
@@ -246,13 +246,13 @@ impl Balancer {
         SCALE.saturating_sub(cell.get().get()).max(1)
     }
 
-    /// Whether higher classes use so much of `cpu` that it exceeds the threshold `pct`
+    /// Whether higher classes use more of `cpu` than the threshold `pct` allows
     /// (`check_cpu_capacity`).
     pub(super) fn is_capacity_reduced(&self, core: &Core, cpu: CpuId, pct: u64) -> bool {
         self.capacity_of(core, cpu) * pct < SCALE * 100
     }
 
-    /// The same from the last known capacity, without bringing it up to date.
+    /// Tests this with the last known capacity, without an update.
     pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
         let higher = self.cpus[cpu.index()].higher.get();
         SCALE.saturating_sub(higher.get()).max(1) * pct < SCALE * 100
@@ -314,8 +314,8 @@ impl Balancer {
         stats.idle_cpus += u32::from(rq.curr.is_none() && rq.nr_running == 0);
     }
 
-    /// Stores how many CPUs a wake-up should search in the cache of domain `index`, if it is the
-    /// one of `cpu`.
+    /// If domain `index` is the last-level cache of `cpu`, stores how many of its CPUs a wake-up
+    /// should search.
     pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, util: u64) {
         if self.domains.llc_id(cpu) == Some(index) {
             let domain = self.domains.domain(index);

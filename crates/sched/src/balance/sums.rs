@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums over the CPUs of large domains, and the busiest of their groups, kept between attempts.
+//! Sums over the CPUs of large domains, and their busiest groups, kept between attempts.
 //!
 //! The kernel reads every CPU of a domain whenever one of them becomes idle (update_sd_lb_stats).
-//! Here only CPUs that changed since the last attempt are read again. The old values of such a CPU
-//! are subtracted from the sums of its group in each domain, and the new ones are added. A tree
-//! over the groups of a domain has the sums of each subtree and its busiest group, so an attempt
-//! costs a step for each level and each changed CPU. The numbers and the choice are the kernel's:
-//! sums do not depend on the order, and among equally busy groups the order after the balancing one
-//! decides, which the tree keeps.
+//! The model reads only the CPUs that changed since the last attempt. It subtracts the old values
+//! of such a CPU from the sums of its group in each domain, and adds the new ones. A tree over the
+//! groups of a domain holds the sums of each subtree and its busiest group. So an attempt costs a
+//! step for each level and each changed CPU. The numbers and the choice equal the kernel's. Sums do
+//! not depend on the order. Among equally busy groups, the order after the balancing group decides,
+//! and the tree keeps that order.
 //!
 //! Used only if the fair class is the highest of the stack, because the share that higher classes
 //! take depends on when it was last read. Used only for attempts that include all CPUs of the
@@ -18,17 +18,17 @@ use super::{Balancer, FairQueues};
 use crate::boundary::core::{Core, TOUCHED_MIN_CPUS};
 use crate::boundary::domains::{Domain, Domains};
 
-/// No group: none of the subtree runs a fair task.
+/// No group: the subtree runs no fair task.
 const NOBODY: u32 = u32::MAX;
 
-/// A subtree.
+/// A node of the tree: a subtree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Node {
     load: u64,
     util: u64,
-    /// Some CPU has two tasks or more.
+    /// Whether some CPU has two or more tasks.
     overload: bool,
-    /// Number of the group that is the busiest for a busy CPU and for an idle one, or [`NOBODY`].
+    /// Number of the busiest group for a busy CPU and for an idle one, or [`NOBODY`].
     busiest: [u32; 2],
 }
 
@@ -39,20 +39,20 @@ const EMPTY: Node = Node { load: 0, util: 0, overload: false, busiest: [NOBODY; 
 pub(super) struct DomainSums {
     by_core: bool,
     imbalance_pct: u64,
-    /// Figures of each group, for a busy CPU and, only where groups are cores, which idle CPUs
-    /// relieve, for an idle one.
+    /// Figures of each group for a busy CPU. A second set is for an idle one; it exists only if
+    /// groups are cores, which idle CPUs relieve.
     stats: [Vec<GroupStats>; 2],
-    /// CPUs with two tasks or more, by group.
+    /// Number of CPUs with two or more tasks, by group.
     nr_overloaded: Vec<u32>,
     /// The root is 1, the children of n are 2n and 2n + 1, the leaf of group g is `width` + g.
     nodes: Vec<Node>,
     width: usize,
-    /// Nodes whose sums must be recomputed; kept for its memory.
+    /// Nodes whose sums must be recomputed. The vector stays to reuse its memory.
     stale: Vec<u32>,
 }
 
 impl DomainSums {
-    /// Of `domain`, if it is worth it.
+    /// Sums of `domain`, if it is large enough.
     fn new(by_core: bool, domain: &Domain) -> Option<Self> {
         if domain.weight < TOUCHED_MIN_CPUS {
             return None;
@@ -79,7 +79,7 @@ impl DomainSums {
         })
     }
 
-    /// A CPU of `group` that was counted as `old` is counted as `new`.
+    /// Replaces the values `old` of a CPU of `group` by `new`.
     fn exchange(&mut self, group: u32, old: &GroupStats, new: &GroupStats) {
         let index = group as usize;
         let nr_overloaded = &mut self.nr_overloaded[index];
@@ -98,7 +98,7 @@ impl DomainSums {
         self.put(group);
     }
 
-    /// The figures of `group` have changed.
+    /// Stores the changed figures of `group`.
     fn put(&mut self, group: u32) {
         let stats = &self.stats[0][group as usize];
         let leaf = self.width + group as usize;
@@ -178,8 +178,8 @@ impl DomainSums {
         self.busier(is_idle, left, right)
     }
 
-    /// The busiest group except `local`, for a CPU that is idle or not. Among equal ones, the first
-    /// after `local`.
+    /// The busiest group except `local`, for a CPU that is idle or busy. Of equally busy groups,
+    /// the first after `local`.
     pub fn busiest_beside(&self, local: usize, is_idle: bool) -> Option<usize> {
         let after = self.busiest_between(is_idle, local + 1, self.stats[0].len());
         let before = self.busiest_between(is_idle, 0, local);
@@ -187,31 +187,31 @@ impl DomainSums {
         (busiest != NOBODY).then_some(busiest as usize)
     }
 
-    /// Figures of a group; how busy they make it is for the attempt to say.
+    /// Figures of a group; the attempt classifies it.
     pub fn stats_of(&self, group: usize) -> GroupStats {
         self.stats[0][group]
     }
 
-    /// Load and utilisation of all CPUs, and whether one has two tasks or more.
+    /// Load and utilisation of all CPUs, and whether one has two or more tasks.
     pub fn totals(&self) -> (u64, u64, bool) {
         let Node { load, util, overload, .. } = self.nodes[1];
         (load, util, overload)
     }
 }
 
-/// What is kept of a machine.
+/// The kept sums of a machine.
 #[derive(Debug)]
 pub(super) struct Sums {
-    /// What each CPU was counted with last.
+    /// The last counted values of each CPU.
     cpus: Vec<GroupStats>,
-    /// By domain number.
+    /// Sums, by domain number.
     domains: Vec<Option<DomainSums>>,
     /// Numbers of the domains that have sums.
     kept: Vec<u32>,
 }
 
 impl Sums {
-    /// Of the domains of a machine that are worth it.
+    /// Sums of the large domains of a machine.
     pub fn new(by_core: bool, domains: &Domains) -> Self {
         let numbers = 0..domains.nr_domains() as u32;
         let sums: Vec<Option<DomainSums>> =
@@ -221,15 +221,15 @@ impl Sums {
         Self { cpus: vec![GroupStats::NOTHING; nr_cpus as usize], domains: sums, kept }
     }
 
-    /// Those of domain number `domain`, if it has some.
+    /// Sums of domain number `domain`, if it has any.
     pub fn of(&self, domain: u32) -> Option<&DomainSums> {
         self.domains[domain as usize].as_ref()
     }
 }
 
 impl Balancer {
-    /// Brings the sums up to date before an attempt in domain number `domain`, if it has some and
-    /// they hold.
+    /// Updates the sums before an attempt in domain number `domain`, if it has any and they are
+    /// valid.
     pub(super) fn refresh_sums(
         &mut self,
         core: &mut Core,
@@ -270,7 +270,7 @@ mod tests {
     use schedlab_model::Machine;
     use schedlab_model::random::{Purpose, Stream};
 
-    /// A group with figures from a few values, so that equals are frequent.
+    /// A group with figures from a few values, so that ties are frequent.
     fn figures(random: &mut Stream) -> GroupStats {
         let domains = Domains::new(&Machine::flat(2).topology);
         let nr_running = random.below(4) as u32;
@@ -290,7 +290,7 @@ mod tests {
         stats
     }
 
-    /// Against a plain search in the order of the kernel.
+    /// Compares the tree with a plain search in the kernel's order.
     #[test]
     fn the_tree_finds_whom_a_search_in_order_finds() {
         let mut random = Stream::new(11, Purpose::Scheduler, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When CPUs balance: at ticks, before going idle, and idle CPUs on behalf of each other.
+//! Decides when CPUs balance: at ticks, before going idle, and idle CPUs for each other.
 //!
-//! An idle CPU has no tick. A busy CPU's tick that finds cause makes the first idle CPU balance for
-//! all idle ones; here it does so within that tick, after the busy CPU's own balancing.
+//! An idle CPU has no tick. If a busy CPU's tick finds a reason, the first idle CPU balances for
+//! all idle ones. In the model this happens within that tick, after the busy CPU's own balancing.
 //!
 //! Source: Linux kernel/sched/fair.c (trigger_load_balance, rebalance_domains, nohz_balancer_kick,
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
@@ -26,8 +26,8 @@ fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 
 const RATIO_SCALE: u32 = 1024;
 
 impl NewidleRecord {
-    /// Counts an attempt (update_newidle_stats). `by_rate`, NI_RATE: the rarer attempts are, the
-    /// more of them are made.
+    /// Counts an attempt (update_newidle_stats). With `by_rate` (NI_RATE), the rarer attempts are,
+    /// the larger the share of them that is made.
     fn note(&mut self, now: Nanos, successes: u32, by_rate: bool) {
         self.calls += 1;
         self.successes += successes;
@@ -50,13 +50,13 @@ impl Balancer {
     }
 
     /// Whether the tick of busy `cpu` has nothing to balance: its interval has not ended, and no
-    /// CPU is idle that would need a kick or an update.
+    /// idle CPU needs a kick or an update.
     #[inline]
     pub fn is_quiet(&self, core: &Core, cpu: CpuId) -> bool {
         core.jiffies() < self.cpus[cpu.index()].next_balance && core.idle_cpus.is_empty()
     }
 
-    /// The tick of busy `cpu`, after the class's own work.
+    /// Handles the tick of busy `cpu`, after the class's own work.
     pub fn tick(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         if self.domains.of_cpu(cpu).is_empty() {
             return;
@@ -75,7 +75,7 @@ impl Balancer {
         }
     }
 
-    /// Averages of idle CPUs are brought up to date every 32 ms.
+    /// Updates the averages of idle CPUs every 32 ms.
     fn refresh_idle(&mut self, core: &Core, fair: &mut impl FairQueues) {
         const LOAD_AVG_PERIOD_MS: u64 = 32;
         if core.jiffies() <= self.nohz_next_blocked || core.idle_cpus.is_empty() {
@@ -139,7 +139,7 @@ impl Balancer {
         }
     }
 
-    /// Whether the tick of busy `cpu` has cause to make idle CPUs balance.
+    /// Whether the tick of busy `cpu` has a reason to make idle CPUs balance.
     fn is_nohz_kick(&self, core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
         if core.jiffies() < self.nohz_next_balance || core.idle_cpus.is_empty() {
             return false;
@@ -157,7 +157,8 @@ impl Balancer {
         })
     }
 
-    /// A CPU that went idle may be due sooner than those that were idle before (NOHZ_NEXT_KICK).
+    /// Accounts for a CPU that went idle and may be due earlier than those that were idle before
+    /// (NOHZ_NEXT_KICK).
     fn update_nohz_next_balance(&mut self, core: &Core) {
         self.nohz_needs_update = false;
         let idle = core.idle_cpus.iter().map(|cpu| self.cpus[cpu.index()].next_balance);
@@ -166,7 +167,7 @@ impl Balancer {
         }
     }
 
-    /// The first idle CPU balances for all idle ones, itself last.
+    /// Makes the first idle CPU balance for all idle ones, itself last.
     fn kick_idle_balance(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let now = core.jiffies();
         self.nohz_next_balance = now + 1;
@@ -179,7 +180,7 @@ impl Balancer {
                 continue;
             }
             if core.rq(balancer).need_resched {
-                // It has work now; the rest is left to the next one.
+                // It has work now; the next idle CPU handles the rest.
                 return;
             }
             if now >= self.cpus[idle.index()].next_balance {
@@ -191,7 +192,7 @@ impl Balancer {
         self.nohz_next_balance = next_balance;
     }
 
-    /// `cpu` has nothing to run. Returns whether it pulled a task.
+    /// Handles `cpu` having nothing to run. Returns whether it pulled a task.
     pub fn newidle(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) -> bool {
         if self.is_pushing(cpu) {
             return false;
@@ -262,7 +263,7 @@ impl Balancer {
     }
 
     /// Decides at random whether `cpu`, which becomes idle, tries a domain (NI_RANDOM). `Some`: it
-    /// does, and this attempt counts as that many.
+    /// does, and the attempt counts this many times.
     fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
         let BalanceFeatures { ni_random, ni_rate, .. } = self.options.features;
         let record = &mut self.cpus[cpu.index()].domains[position].newidle;
@@ -316,18 +317,18 @@ mod tests {
             record.note(call * 1_000, 0, true);
         }
         assert_eq!((record.calls, record.successes, record.ratio), (512, 128, 256));
-        // Of 256 made attempts each stands for 4: all succeed, so all are to be made.
+        // Each of 256 made attempts counts as 4: all succeed, so the rule allows all attempts.
         for _ in 0..512 {
             record.note(1_000_000, 4, true);
         }
         assert_eq!(record.ratio, 1024);
-        // None succeeds, but they are as rare as 128 a second: all of 1,024 within 4 s.
+        // None succeeds, but they are as rare as 128 a second, all 1,024 within 4 s.
         let mut record = NewidleRecord { successes: 0, ratio: 0, ..NewidleRecord::NEW };
         for call in 1..=512u64 {
             record.note(call << 23, 0, true);
         }
         assert_eq!((record.successes, record.ratio), (0, 1024));
-        // Without NI_RATE rareness counts for nothing.
+        // Without NI_RATE the rate does not matter.
         let mut record = NewidleRecord { successes: 0, ratio: 0, ..NewidleRecord::NEW };
         for call in 1..=512u64 {
             record.note(call << 23, 0, false);

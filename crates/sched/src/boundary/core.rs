@@ -11,6 +11,7 @@ use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
     time::tick_nsec,
 };
+use std::sync::Arc;
 
 /// State of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +55,9 @@ impl Comm {
 /// The state of a task that all classes can read.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its attributes.
-    pub attr: SchedAttr,
+    /// Its attributes, shared by the tasks of one description until they change: a run may have a
+    /// million tasks, and a set of CPUs is 136 bytes.
+    pub attr: Arc<SchedAttr>,
     /// Kernel priority, lower is more important: -1 DEADLINE, 0..=98 real-time, 100..=139 fair.
     pub prio: i32,
     /// Index of its class in the stack; 0 is the highest class.
@@ -71,8 +73,8 @@ pub struct Task {
     pub cpu: CpuId,
     /// Address space: tasks with the same number are threads of one process.
     pub mm: u32,
-    /// Affinity, within the machine.
-    pub cpus_allowed: CpuMask,
+    /// Affinity, within the machine; shared likewise.
+    pub cpus_allowed: Arc<CpuMask>,
     /// Number of CPUs in `cpus_allowed`.
     pub nr_cpus_allowed: u32,
     /// CPU time (ns) up to its last switch out. [`Core::sum_exec_runtime`] also counts the present

@@ -8,6 +8,7 @@
 
 use crate::boundary::core::Core;
 use schedlab_model::{CgroupId, CpuId, Nanos, TaskId};
+use std::cell::RefCell;
 
 /// Value of a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,11 +209,101 @@ impl Contest {
     }
 }
 
+/// Something that a class did to its state between two picks, for the rules of the state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepKind {
+    /// An entity got another weight. Facts: `queued`, `old`, `new`; `lag` and `lag_after`, against
+    /// the average before the change; `limit` of the lag; for a group `empty`; for a queue with a
+    /// least virtual runtime, how far the least of the list is `ahead` of it.
+    Reweighted,
+    /// An entity left its queue. Facts: `lag` against the average of the list with it, `limit`, and
+    /// the lag that it keeps, `vlag`.
+    Left,
+    /// An entity was placed under EEVDF. Facts: `lag` that it brings, whether it is `eligible`.
+    Placed,
+    /// An entity was placed at a wake-up under CFS. Facts: its virtual runtime `before`, `after`.
+    PlacedCfs,
+    /// The end of a slice asked for another pick. Fact: `nr_queued` of the queue.
+    SliceEnded,
+    /// A waking task told a running SCHED_IDLE one to leave.
+    IdlePreempted,
+    /// A throttled queue of a group may run again. Fact: its time, `remaining`.
+    Unthrottled,
+    /// The pool of a group was refilled. Facts: its time `before` and `after`.
+    Refilled,
+    /// Counts and minima of a queue at the pick. Facts, where they exist: `h_nr_runnable` and
+    /// `found`; `min_slice` and `found`; how many groups with tasks count as leaving,
+    /// `delayed_busy`.
+    Queue,
+    /// The fair server of the CPU. Facts: `active`, `queued`, `timer`, its `runtime` and
+    /// `deadline`, when it was last charged, `charged_at`, and how often it has stopped without
+    /// having been picked, `early_stops`.
+    Server,
+    /// A wake-up compared the waker's CPU and the previous one. Facts: `sync`, `idle` for the
+    /// waker's CPU, `nr_running` and `nr_delayed` there, `chosen` for its choice.
+    SyncWakeup,
+    /// A CPU may balance its group. Fact: `passing`, how many CPUs of the group may.
+    Balances,
+    /// Tasks were looked at to be moved. Facts: `examined` and `limit`.
+    Examined,
+}
+
+/// A [`StepKind`] with its numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What happened.
+    pub kind: StepKind,
+    /// The CPU whose queue it is about.
+    pub cpu: CpuId,
+    /// The entity, if it is about one; of a group's pool, the group.
+    pub who: Option<Who>,
+    /// The numbers.
+    pub facts: Vec<Fact>,
+}
+
+impl Step {
+    /// The number called `name`.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        number_in(&self.facts, name)
+    }
+
+    /// Whether the flag called `name` is set.
+    pub fn flag(&self, name: &str) -> bool {
+        self.facts.iter().any(|fact| fact.name == name && fact.value == Value::Flag(true))
+    }
+}
+
+/// Most steps that wait for the next explained pick.
+const STEPS_MAX: usize = 4_096;
+
+/// Steps that nobody has asked for yet; of many, the first.
+#[derive(Debug, Default)]
+pub struct StepLog {
+    steps: RefCell<Vec<Step>>,
+}
+
+impl StepLog {
+    /// Keeps a step, unless too many wait.
+    pub fn add(&self, step: Step) {
+        let mut steps = self.steps.borrow_mut();
+        if steps.len() < STEPS_MAX {
+            steps.push(step);
+        }
+    }
+
+    /// Hands over the steps.
+    pub fn drain(&self, into: &mut Vec<Step>) {
+        into.append(&mut self.steps.borrow_mut());
+    }
+}
+
 /// Collects the explanations of a pick.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The picks, from the highest class and the outermost group inwards.
     pub contests: Vec<Contest>,
+    /// What classes did since the last explained pick on any CPU. Classes may forget some.
+    pub steps: Vec<Step>,
     /// Most candidates of a pick that are listed, in addition to the picked, the running and the
     /// focus.
     pub limit: usize,
@@ -223,7 +314,7 @@ pub struct Explanation {
 impl Explanation {
     /// Lists at most `limit` candidates for each pick, and always `focus`.
     pub const fn new(limit: usize, focus: Option<TaskId>) -> Self {
-        Self { contests: Vec::new(), limit, focus }
+        Self { contests: Vec::new(), steps: Vec::new(), limit, focus }
     }
 }
 

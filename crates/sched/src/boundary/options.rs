@@ -158,7 +158,7 @@ impl Options {
         if let Some((other, word)) = tunable_names::as_another(tunables, name, text) {
             return self.set_text(tunables, other, word, parse_time);
         }
-        let features = tunables.iter().any(|tunable| tunable.name == "features");
+        let features = tunables.iter().any(|tunable| tunable_names::is_features(&tunable.name));
         if tunable_names::is_features(name) && !features {
             // Named as in the kernel's file, but none of this scheduler's.
             let bare = text.strip_prefix("NO_").unwrap_or(text);

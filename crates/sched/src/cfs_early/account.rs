@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The accounts: fair clock, wait_runtime, the bonus of sleepers, keys.
+//! The accounts: fair clock, wait_runtime, the bonus of sleepers, and keys.
 //!
 //! Source: Linux 2.6.23.17, kernel/sched_fair.c (`update_curr`, `update_stats_enqueue`,
 //! `update_stats_wait_end`, `enqueue_sleeper`, `niced_granularity`), on a 64-bit machine.
@@ -11,23 +11,23 @@ use crate::fair::wmult::{LoadWeight, NICE_0_LOAD, NICE_0_SHIFT, WMULT_SHIFT};
 use crate::fair::wmult::{calc_delta_fair, calc_delta_mine};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-/// Most ticks that are passed over at once.
+/// Maximum number of ticks skipped at once.
 const QUIET_TICKS_MAX: u64 = 63;
 
 /// The fair class.
 #[derive(Debug)]
 pub struct Fair {
-    /// Version.
+    /// The rules of the version.
     pub rules: Rules,
     /// Tunables.
     pub values: Values,
-    /// By CPU.
+    /// Queues by CPU.
     pub cfs: Vec<CfsRq>,
-    /// By task.
+    /// Entities by task.
     pub entities: Vec<Entity>,
-    /// Places in the trees, with the keys, by task.
+    /// Nodes in the trees, with the keys, by task.
     pub nodes: Vec<Node>,
-    /// By task, only with a `sched_stat_granularity`.
+    /// Rests by task, only with a `sched_stat_granularity`.
     rests: Vec<Rest>,
 }
 
@@ -44,7 +44,7 @@ impl Fair {
         }
     }
 
-    /// A task, the next one by id.
+    /// Adds a task, the next one by id.
     pub fn add_task(&mut self, entity: Entity) {
         self.entities.push(entity);
         self.nodes.push(Node::NEW);
@@ -59,13 +59,13 @@ impl Fair {
         &self.entities[task.index()]
     }
 
-    /// Its place in the order of the tree.
+    /// Its key in the tree.
     #[inline]
     pub fn key(&self, task: TaskId) -> i64 {
         self.nodes[task.index()].key as i64
     }
 
-    /// A task's weight is `delta` more of its account, within the limit.
+    /// Adds `delta` to a task's account, within the limit.
     #[inline]
     fn add_wait_runtime(&mut self, task: TaskId, delta: i64) {
         let limit = self.values.runtime_limit;
@@ -73,7 +73,7 @@ impl Fair {
         entity.wait_runtime = (entity.wait_runtime + delta).clamp(-limit, limit);
     }
 
-    /// Charges running `curr` for the time since the last call, and moves the fair clock.
+    /// Charges running `curr` for the time since the last call, and advances the fair clock.
     #[inline]
     pub fn update_curr(&mut self, cpu: CpuId, curr: Option<TaskId>, now: Nanos) {
         let Some(curr) = curr.filter(|curr| self.entity(*curr).class == Class::Fair) else {
@@ -106,7 +106,7 @@ impl Fair {
         let delta_fair = calc_delta_fair(delta_exec, load);
         let mut delta_mine = calc_delta_mine(delta_exec, weight, load) as i64;
         if rq.sleeper_bonus > self.values.min_granularity {
-            // The credit of sleepers is charged to the running tasks.
+            // The running tasks pay for the credit of sleepers.
             let paid = if self.rules.pays_bonus_by_share {
                 calc_delta_mine(rq.sleeper_bonus, weight, load).min(rq.sleeper_bonus)
             } else {
@@ -120,7 +120,7 @@ impl Fair {
         self.add_wait_runtime(curr, delta_mine - delta_exec as i64);
     }
 
-    /// What `delta` of the fair clock is worth to a task, ns of CPU time.
+    /// CPU time (ns) that `delta` of the fair clock is worth to a task.
     #[inline]
     fn weighted(entity: &Entity, delta: u64) -> u64 {
         match u64::from(entity.weight) {
@@ -136,13 +136,13 @@ impl Fair {
         delta.min(2 * self.values.runtime_limit as u64)
     }
 
-    /// `task` begins to wait.
+    /// Starts a wait of `task`.
     #[inline]
     pub fn wait_start(&mut self, cpu: CpuId, task: TaskId) {
         self.entities[task.index()].wait_start_fair = self.cfs[cpu.index()].fair_clock;
     }
 
-    /// `task` waits no more: it is owed what a fair share of the time waited would have been.
+    /// Ends a wait of `task`: it is owed its fair share of the time waited.
     #[inline]
     pub fn wait_end(&mut self, cpu: CpuId, task: TaskId) {
         let since = self.entity(task).wait_start_fair;
@@ -163,8 +163,7 @@ impl Fair {
         self.add_wait_runtime(task, delta as i64);
     }
 
-    /// Waking `task` is credited for its sleep; `cpu_load` is the average load of the CPU over
-    /// ticks.
+    /// Credits waking `task` for its sleep; `cpu_load` is the average load of the CPU over ticks.
     pub fn credit_sleep(&mut self, cpu: CpuId, task: TaskId, cpu_load: u64) {
         let entity = self.entity(task);
         if entity.is_batch || !self.values.has(FAIR_SLEEPERS) {
@@ -191,7 +190,7 @@ impl Fair {
         }
         let entity = self.entity(task);
         if self.values.has(SLEEPER_AVG) {
-            // The fair clock would have been slower had it been runnable.
+            // The fair clock would have been slower if the task had been runnable.
             let averages = self.values.has(SLEEPER_LOAD_AVG);
             let load = if averages { cpu_load } else { rq.load.weight };
             delta = delta.wrapping_mul(load) / (load + u64::from(entity.weight));
@@ -221,13 +220,13 @@ impl Fair {
         fair_clock.wrapping_sub(owed as u64)
     }
 
-    /// Puts `task` into the tree by its account (`enqueue_entity` after its update).
+    /// Inserts `task` into the tree by its account (`enqueue_entity` after its update).
     pub fn insert(&mut self, cpu: CpuId, task: TaskId) {
         let key = self.key_now(cpu, task);
         self.insert_at(cpu, task, key);
     }
 
-    /// Puts `task` into the tree at a key.
+    /// Inserts `task` into the tree at a key.
     pub fn insert_at(&mut self, cpu: CpuId, task: TaskId, key: u64) {
         self.nodes[task.index()].key = key;
         let entity = &mut self.entities[task.index()];
@@ -239,7 +238,7 @@ impl Fair {
         rq.nr_running += 1;
     }
 
-    /// Takes `task` out of the tree.
+    /// Removes `task` from the tree.
     pub fn remove(&mut self, cpu: CpuId, task: TaskId) {
         let entity = &mut self.entities[task.index()];
         entity.on_rq = false;
@@ -251,7 +250,7 @@ impl Fair {
     }
 
     /// Moves running `task`, whose account is up to date, to its place in the tree. The kernel
-    /// removes and inserts it for this.
+    /// removes and reinserts it.
     pub fn rekey(&mut self, cpu: CpuId, task: TaskId) {
         let key = self.key_now(cpu, task);
         self.move_to(cpu, task, key);
@@ -261,7 +260,7 @@ impl Fair {
     pub fn move_to(&mut self, cpu: CpuId, task: TaskId, key: u64) {
         let rq = &mut self.cfs[cpu.index()];
         if rq.tree.leftmost == task.0 {
-            // The first one usually stays the first.
+            // Usually the first task stays first.
             let next = rq.tree.next(&self.nodes, task.0);
             if next == NIL || ((key.wrapping_sub(self.nodes[next as usize].key)) as i64) < 0 {
                 self.nodes[task.index()].key = key;
@@ -273,7 +272,7 @@ impl Fair {
         rq.tree.insert(&mut self.nodes, task.0);
     }
 
-    /// The greatest key of a tree that has any.
+    /// The task with the greatest key of a tree that is not empty.
     pub fn rightmost(&self, cpu: CpuId) -> TaskId {
         let mut last = self.cfs[cpu.index()].tree.root;
         while self.nodes[last as usize].right != NIL {
@@ -290,7 +289,7 @@ impl Fair {
         std::iter::successors(first, next).map(TaskId)
     }
 
-    /// The granularity of `curr`: that of nice 0, less for any other nice value.
+    /// The granularity of `curr`: full at nice 0, less for any other nice value.
     #[inline]
     pub fn niced_granularity(&self, curr: TaskId, granularity: Nanos) -> i64 {
         let entity = self.entity(curr);
@@ -313,16 +312,16 @@ impl Fair {
         lead > self.niced_granularity(curr, granularity)
     }
 
-    /// What a time on the CPU does to the fair clock, and to the account of running `curr`, where
-    /// no bonus is paid back.
+    /// How much a time on the CPU changes the fair clock, and the account of running `curr`, if no
+    /// bonus is paid back.
     #[inline]
     fn effect(&self, load: LoadWeight, curr: TaskId, delta: Nanos) -> (u64, i64) {
         let mine = calc_delta_mine(delta, u64::from(self.entity(curr).weight), load);
         (calc_delta_fair(delta, load), mine as i64 - delta as i64)
     }
 
-    /// How many of the coming ticks, the first of them at `first`, leave running `curr` where it
-    /// is. That grows ever less likely: its key rises and the granularity falls.
+    /// Number of coming ticks, the first of them at `first`, that do not preempt running `curr`.
+    /// Preemption becomes ever more likely: its key rises and the granularity falls.
     pub fn quiet_ticks(&self, cpu: CpuId, curr: TaskId, first: Nanos, tick: Nanos) -> u64 {
         let mut rq = self.cfs[cpu.index()];
         let pays = rq.sleeper_bonus > self.values.min_granularity;
@@ -353,7 +352,7 @@ impl Fair {
             let is_over = ideal.is_some_and(|ideal| ran > ideal);
             key.wrapping_sub(best_key) as i64 > if is_over { 0 } else { lead }
         };
-        // Mostly few: in steps that double, then between the last two.
+        // There are mostly few. Search in steps that double, then between the last two.
         let (mut quiet, mut end) = (0, 1);
         while end <= QUIET_TICKS_MAX && !gives_way(end) {
             (quiet, end) = (end, 2 * end);
@@ -365,7 +364,7 @@ impl Fair {
         quiet
     }
 
-    /// As many such ticks have passed, the last one at `now`.
+    /// Passes this many such ticks, the last one at `now`.
     pub fn pass_ticks(&mut self, cpu: CpuId, curr: TaskId, nr: u64, now: Nanos, tick: Nanos) {
         let more = nr - 1;
         self.update_curr(cpu, Some(curr), now - more * tick);
@@ -380,7 +379,7 @@ impl Fair {
         self.rekey(cpu, curr);
     }
 
-    /// `task`, in no queue, moves from one CPU to another, whose clocks differ.
+    /// Moves `task`, which is in no queue, from one CPU to another, whose clocks differ.
     pub fn migrate(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let clock = |cpu: CpuId| self.cfs[cpu.index()].fair_clock;
         let offset = clock(from).wrapping_sub(clock(to));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Balancing: which tasks are moved, and the load of a CPU.
+//! Balancing: which tasks move, and the load of a CPU.
 //!
-//! [`crate::balance::early`] decides when tasks are moved and from which CPU. The tasks are
-//! real-time tasks from the tails of their lists, the best list first; then fair tasks from the
-//! left of the tree, that is, those that would run next. No task is cache-hot. The running task is
-//! pushed away after failed attempts; its CPU is then idle for a moment, for the migration thread.
+//! [`crate::balance::early`] decides when tasks move and from which CPU. First come real-time tasks
+//! from the tails of their lists, the best list first. Then come fair tasks from the left of the
+//! tree, which would run next. No task is cache-hot. After failed attempts the running task is
+//! pushed away; its CPU is then idle for a moment, for the migration thread.
 //!
 //! Source: Linux 2.6.23.17, kernel/sched.c (`move_tasks`, `balance_tasks`, `can_migrate_task`,
 //! `pull_task`, `active_load_balance`, `update_cpu_load`, `update_curr_load`).
@@ -23,17 +23,17 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 /// Priority of the idle task (MAX_PRIO).
 const MAX_PRIO: i32 = 140;
 
-/// The load of a CPU since its last tick, as the kernel sums it up where PRECISE_CPU_LOAD is on
-/// (`struct load_stat`).
+/// The load of a CPU since its last tick, as the kernel sums it with PRECISE_CPU_LOAD (`struct
+/// load_stat`).
 #[derive(Clone, Copy, Default, Debug)]
 struct LoadStat {
-    /// When the sums were brought up to date, and when they were used last.
+    /// Time of the last update of the sums, and time of their last use.
     update_start: Nanos,
     update_last: Nanos,
-    /// Time that passed by the fair clock of all tasks, and by the clock of a CPU that is not idle.
+    /// Elapsed time on the fair clock of all tasks, and on the clock of a CPU that is not idle.
     delta_fair: u64,
     delta_exec: u64,
-    /// Time that is too short to be summed up yet.
+    /// Time that is still too short to be added.
     delta_stat: u64,
 }
 
@@ -64,7 +64,7 @@ impl FairClock {
         *sum = if comes { *sum + weight } else { *sum - weight };
     }
 
-    /// Sums up the time since the last change of load.
+    /// Adds the time since the last change of load.
     fn update_curr_load(&mut self, core: &Core, cpu: CpuId) {
         let weight = self.balancer.load[cpu.index()];
         let stat = &mut self.load_stats.0[cpu.index()];
@@ -78,8 +78,8 @@ impl FairClock {
         }
     }
 
-    /// The load of `cpu` over the time since its last tick: its weight while it was not idle, times
-    /// the part of the time that it was not.
+    /// The load of `cpu` since its last tick: its weight while it was not idle, times the share of
+    /// the time in which it was not.
     fn precise_load(&mut self, core: &Core, cpu: CpuId) -> u64 {
         self.update_curr_load(core, cpu);
         let stat = &mut self.load_stats.0[cpu.index()];
@@ -91,7 +91,7 @@ impl FairClock {
         self.balancer.version.scale * exec / fair * exec / interval
     }
 
-    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    /// Number of ticks of busy `cpu`, from the next one on, at which no CPU searches for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         match self.fair.values.has(PRECISE_CPU_LOAD) {
             true => 0,
@@ -99,13 +99,13 @@ impl FairClock {
         }
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
         let load = self.balancer.load[cpu.index()];
         self.balancer.pass_ticks(core, cpu, nr, load);
     }
 
-    /// `cpu` has no task left. Returns whether it got one.
+    /// Handles `cpu` having no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         core.nr_cpus() > 1
             && !self.balancer.is_pushing(cpu)
@@ -137,7 +137,7 @@ impl FairClock {
         core.add_nr_running(to, 1);
         self.activate(core, to, task, false);
         match core.rq(to).curr {
-            // This includes a task that has just left its CPU for good: that CPU picks again
+            // This includes a task that has just left its CPU for good. That CPU picks again
             // anyway.
             Some(curr) if self.fair.entity(curr).on_rq => {
                 self.check_preempt_curr(core, to, task, curr);
@@ -146,17 +146,17 @@ impl FairClock {
         }
     }
 
-    /// What ran on `cpu` has left it to be pushed.
+    /// Finishes the push of the task that has left `cpu`.
     pub(super) fn finish_push(&mut self, core: &mut Core, cpu: CpuId) {
         push_running(self, core, cpu);
     }
 
-    /// The tick of busy `cpu`, after those of the idle CPUs before it.
+    /// Handles the tick of busy `cpu`, after those of the idle CPUs before it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
         look::rebalance_ticks(self, core, cpu);
     }
 
-    /// Tasks of a class that wait on `from`, in the order in which they are moved.
+    /// Waiting tasks of a class on `from`, in the order in which they move.
     fn movable_of(&self, from: CpuId, class: Class) -> Vec<TaskId> {
         match class {
             Class::Rt => self.rt.iter_to_balance(from).collect(),

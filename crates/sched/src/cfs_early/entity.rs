@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the scheduler keeps of a task and of a CPU.
+//! The scheduler's state of a task and of a CPU.
 //!
 //! Counterparts: `struct sched_entity` and `struct cfs_rq` of Linux 2.6.23, include/linux/sched.h,
-//! kernel/sched.c. Where the kernel keeps `sum_exec_runtime` and `prev_sum_exec_runtime` the entity
-//! keeps their difference; when the running task's account was brought up to date is kept by CPU.
+//! kernel/sched.c. The kernel keeps `sum_exec_runtime` and `prev_sum_exec_runtime`; the entity
+//! keeps their difference. The time of the running task's last update is kept by CPU.
 
 use crate::fair::rbtree::Tree;
 use crate::fair::wmult::LoadWeight;
 use schedlab_model::{Nanos, TaskId};
 
-/// The classes.
+/// The scheduling classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// SCHED_FIFO and SCHED_RR, and tasks that inherit their priority.
@@ -23,21 +23,21 @@ pub enum Class {
 pub struct Entity {
     /// CPU time (ns) that it should still get (positive), or got in excess (negative).
     pub wait_runtime: i64,
-    /// `fair_clock` when it began to wait; 0: it does not.
+    /// `fair_clock` when it began to wait; 0: it does not wait.
     pub wait_start_fair: u64,
-    /// `fair_clock` when it went to sleep; 0: it does not sleep.
+    /// `fair_clock` when it fell asleep; 0: it does not sleep.
     pub sleep_start_fair: u64,
-    /// CPU time since it was picked, ns.
+    /// CPU time since it was picked (ns).
     pub ran: Nanos,
     /// Its weight.
     pub weight: u32,
     /// 2^32 / weight.
     pub inv_weight: u32,
-    /// Its class; that of the runqueue that has it while it is queued.
+    /// Its class. While it is queued, the class of the runqueue that holds it.
     pub class: Class,
-    /// It is on a runqueue.
+    /// Whether it is on a runqueue.
     pub on_rq: bool,
-    /// Its policy is SCHED_BATCH.
+    /// Whether its policy is SCHED_BATCH.
     pub is_batch: bool,
 }
 
@@ -60,7 +60,7 @@ impl Entity {
         entity
     }
 
-    /// Takes over a weight; what it was owed is forgotten (`set_load_weight`).
+    /// Sets a weight; the task loses what it was owed (`set_load_weight`).
     pub fn set_load(&mut self, load: LoadWeight) {
         self.weight = load.weight as u32;
         self.inv_weight = load.inv_weight as u32;
@@ -81,22 +81,22 @@ pub const FAIR_CLOCK_START: u64 = 1;
 /// The fair runqueue of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct CfsRq {
-    /// Time that a task of nice 0 would have got, had all run at once.
+    /// Time that a task of nice 0 would have got if all tasks had run at once.
     pub fair_clock: u64,
-    /// Sum of the weights of its tasks, the running one included. Its inverse is 0 until needed.
+    /// Sum of the weights of its tasks, including the running one. Its inverse is 0 until needed.
     pub load: LoadWeight,
-    /// Its tasks, the running one included.
+    /// Number of its tasks, including the running one.
     pub nr_running: u32,
     /// Credit of sleepers (ns) that is not yet charged to other tasks.
     pub sleeper_bonus: u64,
-    /// Its tasks by `fair_key`, the running one included.
+    /// Its tasks by `fair_key`, including the running one.
     pub tree: Tree,
-    /// When the account of the running task was brought up to date.
+    /// Time of the last update of the running task's account.
     pub exec_start: Nanos,
 }
 
 impl CfsRq {
-    /// No task.
+    /// An empty runqueue.
     pub const EMPTY: Self = Self {
         fair_clock: FAIR_CLOCK_START,
         load: LoadWeight::ZERO,
@@ -123,14 +123,14 @@ impl CfsRq {
     }
 }
 
-/// Times that are too short to be accounted for yet (`delta_exec`, `delta_fair_run`,
-/// `delta_fair_sleep`); kept only where `sched_stat_granularity` is set.
+/// Times that are still too short to be accounted (`delta_exec`, `delta_fair_run`,
+/// `delta_fair_sleep`). Kept only if `sched_stat_granularity` is set.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Rest {
     /// CPU time.
     pub exec: u64,
-    /// Time waited, by the fair clock.
+    /// Time waited, on the fair clock.
     pub fair_run: u64,
-    /// Time slept, by the fair clock.
+    /// Time slept, on the fair clock.
     pub fair_sleep: u64,
 }

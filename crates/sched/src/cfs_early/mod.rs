@@ -4,15 +4,15 @@
 //! Every task has an account, `wait_runtime`. While the task waits, it grows by a fair share of the
 //! time; while the task runs, it shrinks by the time beyond the share. A CPU's `fair_clock` counts
 //! the time that a task of nice 0 would have got. The task with the least `fair_clock -
-//! wait_runtime`, in proportion to its weight, is leftmost in a tree and runs; it stays in the
+//! wait_runtime`, in proportion to its weight, is leftmost in a tree. It runs, and stays in the
 //! tree. At each tick it is inserted again, and is preempted if the leftmost is ahead by more than
 //! a granularity, which shrinks with the number of tasks. A task that slept is credited as if it
 //! had waited, up to `runtime_limit`; running tasks are charged for that (`sleeper_bonus`).
 //!
 //! Files: [`account`] has clocks, accounts and keys; `tick` the effects of ticks, wake-ups, forks
 //! and changes of attributes; `balance` several CPUs; [`rules`] versions and tunables. The
-//! real-time class is [`crate::rt::early`]. Both classes are one [`SchedClass`] here, because the
-//! load of a CPU is that of both and one function balances both. An idle class needs no code.
+//! real-time class is [`crate::rt::early`]. The model has both classes in one [`SchedClass`],
+//! because a CPU's load includes both and one function balances both. An idle class needs no code.
 //!
 //! Source: Linux 2.6.23.17 (a vendor's tree whose scheduler is that of 2.6.23), kernel/sched.c,
 //! sched_fair.c, sysctl.c; kernel/sched_fair.c of v19 as it was merged for 2.6.23-rc1.
@@ -23,14 +23,14 @@
 //!   One that exists and wakes has slept since the start.
 //! - A child whose attributes differ from its parent's changes them itself at once.
 //! - The clock of a runqueue is exact: the kernel lets it run at most a tick ahead of its last
-//!   tick, and moves it on if time goes backwards.
+//!   tick, and advances it if time goes backwards.
 //!
 //! Uncertain: how granularity grows with CPUs in v19, its runtime limit and its balancing (that of
 //! 2.6.23 is used); the first slice of SCHED_RR tasks; the constants of domains.
 //!
-//! Left out: the tick that nanosleep() adds, NUMA nodes and shared caches in balancing, group
-//! scheduling (the code existed, but could not be configured), priority inheritance beyond the
-//! inherited priority itself.
+//! Left out: the tick that nanosleep() adds, NUMA nodes and shared caches in balancing, and group
+//! scheduling (the code existed, but could not be configured). Also left out: priority inheritance
+//! beyond the inherited priority itself.
 
 pub mod account;
 mod balance;
@@ -57,8 +57,8 @@ use rules::{Rules, TUNABLES, TUNABLES_V19, Values};
 use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const CLAIMS: Claims = Claims {
-    // An idle CPU sees an average of the loads of others, and may find a difference too small to
-    // act on.
+    // An idle CPU compares load averages. If the difference is small, it pulls no task and stays
+    // idle.
     work_conserving: false,
     starvation_free: true,
     fair: true,
@@ -121,7 +121,7 @@ pub struct FairClock {
     rt: RtQueues,
     balancer: Balancer,
     load_stats: LoadStats,
-    /// The present change of attributes, and the priority before it.
+    /// The present change of attributes, and the priority before the change.
     change: Change,
     old_prio: i32,
 }
@@ -151,7 +151,7 @@ impl FairClock {
         }
     }
 
-    /// Brings the account of what `cpu` runs up to date.
+    /// Updates the account of the running task of `cpu`.
     #[inline]
     fn update_curr(&mut self, core: &Core, cpu: CpuId) {
         self.fair.update_curr(cpu, core.rq(cpu).curr, core.now);
@@ -194,7 +194,7 @@ impl SchedClass for FairClock {
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         let is_batch = attr.policy == Policy::Batch;
         let class = Self::class_by_prio(core, task);
         self.fair.add_task(Entity::new(LoadWeight::of_task(&attr), class, is_batch));
@@ -227,7 +227,7 @@ impl SchedClass for FairClock {
     ) -> bool {
         core.sub_nr_running(cpu, 1);
         if flags.save {
-            // It stays where it is until it is known what changes.
+            // The task stays in place until the change is known.
             self.old_prio = core.task(task).prio;
         } else {
             self.deactivate(core, cpu, task, flags.sleep);
@@ -264,7 +264,7 @@ impl SchedClass for FairClock {
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
         let entity = self.fair.entity(prev);
-        // After a change of its attributes it goes on as if nothing had been.
+        // After a change of its attributes it continues as before.
         if next != Some(prev) && entity.on_rq && entity.class == Class::Fair {
             self.update_curr(core, cpu);
             self.fair.wait_start(cpu, prev);
@@ -329,11 +329,11 @@ impl SchedClass for FairClock {
     }
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
-        // Decided where the task was put back.
+        // Nothing to do: the callback that put the task back has decided.
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
-        let old = core.task(task).attr;
+        let old = *core.task(task).attr;
         self.change = if (old.policy, old.rt_priority) != (attr.policy, attr.rt_priority) {
             Change::Policy
         } else if old.nice != attr.nice {

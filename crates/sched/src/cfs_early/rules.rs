@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes CFS v19 from Linux 2.6.23, as data, and the tunables of both.
+//! The differences between CFS v19 and Linux 2.6.23, as data, and the tunables of both.
 //!
 //! Source: Linux 2.6.23.17, kernel/sched_fair.c, kernel/sched.c (`sched_init_granularity`),
 //! kernel/sysctl.c; CFS v19: kernel/sched_fair.c as it was merged for 2.6.23-rc1. That v19 limits
-//! its granularity to 10 ms and has a runtime limit of 4 times that is from memory, since
+//! its granularity to 10 ms and has a runtime limit of 4 times that is from memory:
 //! `sched_init_granularity` of that time was not found.
 
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 
-/// A version.
+/// The rules of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// Name of the scheduler.
     pub name: &'static str,
-    /// The granularity is the latency divided by the number of runnable tasks, and falls to 0 for a
-    /// task that has run for its part of the latency. Otherwise it is constant.
+    /// Whether the granularity adapts: it is the latency divided by the number of runnable tasks,
+    /// and is 0 for a task that has run for its part of the latency. Otherwise it is constant.
     pub adapts: bool,
-    /// The bonus of sleepers is paid back by a whole share of it at each update, rather than by no
-    /// more than what the running task is due, and there is no limit to it.
+    /// Whether a whole share of the sleepers' bonus is paid back at each update, without a limit.
+    /// Otherwise the payment is at most what the running task is due.
     pub pays_bonus_by_share: bool,
-    /// The end of a wait that was never begun is skipped.
+    /// Whether the end of a wait that never began is skipped.
     pub guards_wait: bool,
-    /// A fork brings the account of the parent up to date.
+    /// Whether a fork updates the parent's account.
     pub updates_at_fork: bool,
     /// Right shift by which an inverse weight scales the granularity of a negative nice value. In
-    /// v19 it is 10 too many, so that those have next to none.
+    /// v19 it is 10 too high, so such tasks have nearly no granularity.
     pub niced_shift: u32,
-    /// sched_yield may go to the end of the tree (`sched_compat_yield`), and does nothing for a
-    /// task that is alone.
+    /// Whether sched_yield may move the task to the end of the tree (`sched_compat_yield`), and
+    /// does nothing for a task that is alone.
     pub knows_compat_yield: bool,
 }
 
@@ -146,43 +146,43 @@ pub const TUNABLES_V19: &[Tunable] = &[
     SYNC_WAKEUPS,
 ];
 
-/// Feature: a sleeper is credited (SCHED_FEAT_FAIR_SLEEPERS).
+/// Feature: sleepers get credit (SCHED_FEAT_FAIR_SLEEPERS).
 pub const FAIR_SLEEPERS: u64 = 1;
-/// Feature: its credit is what it would have waited for had it been runnable.
+/// Feature: the credit is what the task would have been owed if it had been runnable.
 pub const SLEEPER_AVG: u64 = 2;
-/// Feature: for that, the load is an average over ticks.
+/// Feature: the computation uses an average load over ticks.
 pub const SLEEPER_LOAD_AVG: u64 = 4;
-/// Feature: averages of the load of a CPU go by the load over the whole of a tick.
+/// Feature: averages of a CPU's load use the load over the whole tick.
 pub const PRECISE_CPU_LOAD: u64 = 8;
 /// Feature: a new task starts with a debit.
 pub const START_DEBIT: u64 = 16;
 /// Feature: the first wait of a new task does not count.
 pub const SKIP_INITIAL: u64 = 32;
 
-/// Greatest latency and granularity that the number of CPUs leads to.
+/// Maximum latency and granularity after scaling by the number of CPUs.
 const SCALED_MAX: Nanos = 100 * NSEC_PER_MSEC;
 const SCALED_MAX_V19: Nanos = 10 * NSEC_PER_MSEC;
 
-/// Values in force, scaled, in ns.
+/// Values in force, scaled (ns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Values {
-    /// Time in which every task is to run once; 0 under v19.
+    /// Time in which every task should run once; 0 under v19.
     pub latency: Nanos,
-    /// Least granularity, under v19 the only one.
+    /// Least granularity; under v19 the only one.
     pub min_granularity: Nanos,
-    /// Lead of a waking task.
+    /// Required lead of a waking task.
     pub wakeup_granularity: Nanos,
-    /// Lead of a waking SCHED_BATCH task.
+    /// Required lead of a waking SCHED_BATCH task.
     pub batch_wakeup_granularity: Nanos,
     /// Greatest `wait_runtime`.
     pub runtime_limit: i64,
-    /// Time below which accounts are not brought up to date.
+    /// Accounts are not updated for less time than this.
     pub stat_granularity: Nanos,
     /// Whether a child runs before its parent.
     pub child_runs_first: bool,
     /// Whether sched_yield moves the task to the end of the tree.
     pub compat_yield: bool,
-    /// Whether synchronous wake-ups count as such.
+    /// Whether synchronous wake-ups get special treatment.
     pub sync_wakeups: bool,
     /// Sum of features.
     features: u64,
@@ -200,7 +200,7 @@ impl Values {
         let is_set = |tunable: &Tunable| declared(&tunable.name) == Some(1);
         let factor = 1 + u64::from(nr_cpus.max(1).ilog2());
         let tick = NSEC_PER_SEC / u64::from(hz);
-        // The limit is fixed at boot, before anybody can write another latency.
+        // The limit is fixed at boot, before a user can set another latency.
         let (latency, granularity, limit, batch) = if rules.adapts {
             let latency = (20 * NSEC_PER_MSEC * factor).min(SCALED_MAX);
             let granularity = (2 * NSEC_PER_MSEC * factor).min(SCALED_MAX);
@@ -241,7 +241,7 @@ impl Values {
         }
     }
 
-    /// How long a task may run before a lead counts; `None`: no limit.
+    /// How long a task runs before a lead counts; `None`: no limit.
     #[inline]
     pub fn ideal_runtime(&self, rules: &Rules, nr_running: u32) -> Option<Nanos> {
         let nr = u64::from(nr_running.max(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules that concern a few callbacks, at HZ=1000. Sequences over many ticks are held in the
-//! engine's tests.
+//! Tests of rules that concern a few callbacks, at HZ=1000. The engine's tests have sequences over
+//! many ticks.
 
 use super::*;
 use crate::balance::early::{Idle, Looker, Runqueues, look};
@@ -58,7 +58,7 @@ impl Kernel {
         self.class.fair.cfs[cpu.index()].fair_clock
     }
 
-    /// Wakes `task` on its CPU; says whether it preempts.
+    /// Wakes `task` on its CPU. Returns whether it preempts.
     fn wake_with(&mut self, task: TaskId, flags: WakeFlags) -> bool {
         let cpu = self.core.task(task).cpu;
         self.core.wake_flags = flags;
@@ -92,7 +92,7 @@ impl Kernel {
         next
     }
 
-    /// The running task of CPU 0 goes to sleep.
+    /// Puts the running task of CPU 0 to sleep. Returns the next one.
     fn sleep(&mut self) -> Option<TaskId> {
         let task = self.core.rq(C0).curr.unwrap();
         let t = &mut self.core.tasks[task.index()];
@@ -101,7 +101,7 @@ impl Kernel {
         self.schedule(C0)
     }
 
-    /// Ticks on CPU 0 whether or not one asks for a reschedule.
+    /// Ticks on CPU 0, whether or not a tick requests a reschedule.
     fn tick(&mut self, count: u64) {
         for _ in 0..count {
             self.core.now += MS;
@@ -110,9 +110,9 @@ impl Kernel {
         }
     }
 
-    /// `parent` runs on CPU 0 and forks a process.
+    /// Lets `parent`, which runs on CPU 0, fork a process.
     fn fork(&mut self, parent: TaskId, is_thread: bool) -> TaskId {
-        let attr = self.core.task(parent).attr;
+        let attr = *self.core.task(parent).attr;
         let child = self.task(C0, attr);
         if is_thread {
             self.core.tasks[child.index()].mm = self.core.task(parent).mm;
@@ -123,20 +123,20 @@ impl Kernel {
         child
     }
 
-    /// The running or queued `task` gets other attributes.
+    /// Changes the attributes of `task`, which runs or is queued.
     fn change(&mut self, task: TaskId, attr: SchedAttr) {
         let cpu = self.core.task(task).cpu;
         let save = DequeueFlags { save: true, ..DequeueFlags::NONE };
         self.class.dequeue_task(&mut self.core, cpu, task, save);
         self.class.attr_changing(&mut self.core, task, &attr);
         let t = &mut self.core.tasks[task.index()];
-        (t.attr, t.prio) = (attr, attr.kernel_prio());
-        (t.cpus_allowed, t.nr_cpus_allowed) = (self.core.cpus, self.core.cpus.weight());
+        (t.attr, t.prio) = (attr.into(), attr.kernel_prio());
+        (t.cpus_allowed, t.nr_cpus_allowed) = (self.core.cpus.into(), self.core.cpus.weight());
         let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
         self.class.enqueue_task(&mut self.core, cpu, task, restore);
     }
 
-    /// So many hogs of nice 0 on a CPU, the first one running.
+    /// Starts this many hogs of nice 0 on a CPU, the first one running.
     fn hogs(&mut self, cpu: CpuId, count: u32) -> Vec<TaskId> {
         let hog = |kernel: &mut Self| {
             let task = kernel.task(cpu, SchedAttr::default());
@@ -174,8 +174,8 @@ fn section_5_3_a_sleeper_is_credited_and_preempts() {
     assert_eq!(kernel.class.fair.key(sleeper), clock as i64 - 20 * MS as i64);
     let lead = kernel.class.fair.key(hog) - kernel.class.fair.key(sleeper);
     assert_eq!(lead, 20 * MS as i64);
-    // At the limit nothing goes to the bonus: it is charged for the half of the first ms that is
-    // not its share. Of the second ms its share goes there too.
+    // At the limit nothing goes to the bonus: half of the first ms, beyond its share, is charged.
+    // Of the second ms its share goes there too.
     assert_eq!(kernel.schedule(C0), Some(sleeper));
     kernel.tick(1);
     assert_eq!(kernel.entity(sleeper).wait_runtime, 19_500_000);
@@ -198,7 +198,7 @@ fn section_5_3_no_credit_while_too_much_of_it_is_out() {
         kernel.class.fair.cfs[0].sleeper_bonus = bonus;
         kernel.wake(sleeper);
         assert_eq!(kernel.entity(sleeper).wait_runtime, credit as i64);
-        // SCHED_batch() is never credited, nor anybody with the feature off.
+        // SCHED_BATCH tasks never get credit, nor does any task with the feature off.
         let mut kernel = Kernel::with(&[("sched_features", 0)]);
         kernel.hogs(C0, 1);
         kernel.tick(5);
@@ -211,14 +211,14 @@ fn section_5_3_no_credit_while_too_much_of_it_is_out() {
 
 #[test]
 fn section_5_3_credit_by_the_load_that_would_have_been() {
-    // SLEEPER_AVG without SLEEPER_LOAD_AVG: half of the sleep beside one hog.
+    // SLEEPER_AVG without SLEEPER_LOAD_AVG: half of the sleep next to one hog.
     let mut kernel = Kernel::with(&[("sched_features", 1 + 2)]);
     kernel.hogs(C0, 1);
     kernel.tick(10);
     let sleeper = kernel.nice(0);
     kernel.wake(sleeper);
     assert_eq!(kernel.entity(sleeper).wait_runtime, 5 * MS as i64);
-    // With it, by the average over ticks: the CPU has seen none yet.
+    // With it, the average over ticks counts: the CPU has seen no tick yet.
     let mut kernel = Kernel::with(&[("sched_features", 1 + 2 + 4)]);
     kernel.hogs(C0, 1);
     kernel.tick(10);
@@ -238,7 +238,7 @@ fn section_5_3_accounts_and_keys_by_weight() {
     // The fair clock of load 1359, and the share of 1024 in it.
     assert_eq!(kernel.clock(C0), 1 + 753_495);
     assert_eq!(kernel.entity(hog).wait_runtime, 753_495 - MS as i64);
-    // Of the time waited a task of nice 5 is owed 335 / 1024; its key weighs that back.
+    // For the time waited, a task of nice 5 is owed 335 / 1024; its key scales that back.
     kernel.core.resched_curr(C0);
     kernel.class.fair.move_to(C0, hog, 10 * MS);
     assert_eq!(kernel.schedule(C0), Some(nice5));
@@ -334,7 +334,7 @@ fn section_5_3_wakeup_preemption() {
         kernel.class.fair.move_to(C0, hog, 1 + lead);
         assert_eq!(kernel.wake(sleeper), preempts, "{lead} {attr:?}");
     }
-    // The granularity is 0 once the hog has had its part of the latency.
+    // The granularity is 0 after the hog has had its part of the latency.
     let mut kernel = Kernel::with(&[]);
     let hog = kernel.hogs(C0, 1)[0];
     let sleeper = kernel.nice(0);
@@ -362,24 +362,24 @@ fn section_5_2_real_time_is_above_fair() {
     kernel.core.now += MS / 2;
     let fifo = kernel.task(C0, fifo());
     assert!(kernel.wake(fifo));
-    // The hog's account was brought up to date by that.
+    // This has updated the hog's account.
     assert_eq!(kernel.clock(C0), 1 + MS / 2);
     assert_eq!(kernel.schedule(C0), Some(fifo));
     let waking = kernel.nice(-20);
     assert!(!kernel.wake(waking));
-    // The hog's key is that of its last tick, before all that has passed since.
+    // The hog's key dates from its last tick, before all the time since then.
     assert_eq!(kernel.sleep(), Some(hog));
 }
 
 #[test]
 fn section_5_3_yield() {
-    // Alone: nothing at all.
+    // A task that is alone: nothing happens.
     let mut kernel = Kernel::with(&[]);
     let hog = kernel.hogs(C0, 1)[0];
     kernel.core.now += MS;
     kernel.class.yield_task(&mut kernel.core, C0);
     assert_eq!(kernel.clock(C0), 1);
-    // To the place that its account gives it, now that it is brought up to date.
+    // It moves to the place of its account, which is now up to date.
     let other = kernel.nice(0);
     kernel.wake(other);
     kernel.entity(hog).wait_runtime = 5 * MS as i64;
@@ -388,7 +388,7 @@ fn section_5_3_yield() {
     kernel.core.now += 6 * MS;
     kernel.class.yield_task(&mut kernel.core, C0);
     assert_eq!(kernel.schedule(C0), Some(other));
-    // Behind all others.
+    // It moves behind all others.
     let mut kernel = Kernel::with(&[("sched_compat_yield", 1)]);
     let hogs = kernel.hogs(C0, 3);
     kernel.class.fair.move_to(C0, hogs[2], 50 * MS);
@@ -396,7 +396,7 @@ fn section_5_3_yield() {
     assert_eq!(kernel.class.fair.key(hogs[0]), 50 * MS as i64 + 1);
     let order: Vec<TaskId> = kernel.class.fair.iter(C0).collect();
     assert_eq!(order, [hogs[1], hogs[2], hogs[0]]);
-    // The last one stays where it is.
+    // The last task keeps its place.
     kernel.class.yield_task(&mut kernel.core, C0);
     assert_eq!(kernel.class.fair.key(hogs[0]), 50 * MS as i64 + 1);
 }
@@ -412,7 +412,7 @@ fn section_5_3_a_change_of_nice_forgets_the_account() {
     assert_eq!(kernel.class.fair.cfs[0].load.weight, 1359);
     assert_eq!(kernel.class.balancer.load[0], 1359);
     assert!(kernel.core.rq(C0).need_resched, "it runs, and has become worse");
-    // One that only waits asks for nothing when it becomes worse.
+    // A waiting task that becomes worse requests nothing.
     kernel.core.clear_resched(C0);
     kernel.change(hogs[1], SchedAttr { nice: 10, ..SchedAttr::default() });
     assert!(!kernel.core.rq(C0).need_resched);
@@ -490,9 +490,9 @@ fn precise_loads_count_the_time_that_a_cpu_was_busy() {
     let hog = kernel.hogs(C0, 1)[0];
     kernel.tick(1);
     kernel.class.tick_balance(&mut kernel.core, C0);
-    // A ns is added to each of the sums, lest one be 0.
+    // A ns is added to each of the sums, so that none is 0.
     assert_eq!(kernel.class.balancer.average(C0, 0), 1023);
-    // Busy for a quarter of the next tick, beside nobody.
+    // Busy for a quarter of the next tick, with no other task.
     kernel.core.now += MS / 4;
     assert_eq!(kernel.sleep(), None);
     kernel.core.now += 3 * MS / 4;
@@ -501,7 +501,7 @@ fn precise_loads_count_the_time_that_a_cpu_was_busy() {
     assert_eq!(kernel.entity(hog).wait_runtime, 0);
 }
 
-/// Two CPUs with so many hogs of nice 0, and time for the averages to follow.
+/// Two CPUs with these numbers of nice-0 hogs, and time for the averages to follow.
 fn loaded(here: u32, there: u32) -> Kernel {
     let mut kernel = Kernel::smp(2);
     kernel.hogs(C0, here);
@@ -535,14 +535,15 @@ fn section_5_3_a_busy_cpu_balances_at_ticks() {
     }
 }
 
-/// The first CPU looks at its only domain while it runs something.
+/// The first CPU searches its only domain while it runs a task.
 const LOOKER: Looker = Looker { cpu: C0, position: 0, idle: Idle::Not };
 
 #[test]
 fn section_5_3_a_cpu_that_runs_dry_takes_the_leftmost() {
     let mut kernel = loaded(0, 3);
     assert!(kernel.class.newidle_balance(&mut kernel.core, C0));
-    // 1536 of 3072 are wanted: two tasks, in the order of the tree, whenever they ran last.
+    // 1536 of 3072 are wanted: two tasks, in the order of the tree, whatever the times of their
+    // last runs.
     let moved: Vec<TaskId> = kernel.class.fair.iter(C0).collect();
     assert_eq!(moved, [TaskId(1), TaskId(2)]);
     assert!(kernel.core.rq(C0).need_resched);
@@ -561,8 +562,8 @@ fn section_5_3_heavy_tasks_stay_unless_they_are_the_best() {
             let task = kernel.task(C1, SchedAttr { nice, ..SchedAttr::default() });
             kernel.wake(task);
         }
-        // Half of the weight of nice -20 is more than 1024 and 1024 of fuzz; it comes only if it is
-        // better than what runs here. One task is enough.
+        // Half of the weight of nice -20 exceeds 1024 and 1024 of fuzz. The task moves only if it
+        // is better than what runs here. One task is enough.
         let found = kernel.class.move_tasks(&mut kernel.core, LOOKER, C1, 1024);
         assert!(found.any && !found.all_pinned);
         let came: Vec<TaskId> = kernel.class.fair.iter(C0).filter(|task| *task != here).collect();
@@ -590,7 +591,7 @@ fn tasks_that_may_not_come_are_all_pinned() {
     for _ in 0..3 {
         let affinity = Some(CpuMask::only(C1));
         let task = kernel.task(C1, SchedAttr { affinity, ..SchedAttr::default() });
-        kernel.core.tasks[task.index()].cpus_allowed = CpuMask::only(C1);
+        kernel.core.tasks[task.index()].cpus_allowed = CpuMask::only(C1).into();
         kernel.wake(task);
     }
     let moved = kernel.class.move_tasks(&mut kernel.core, LOOKER, C1, 4096);
@@ -631,7 +632,7 @@ fn section_5_3_a_woken_task_goes_to_the_waker_if_that_is_no_worse() {
         let flags = WakeFlags { this_cpu, ..WakeFlags::TIMER };
         kernel.class.select_task_rq(&mut kernel.core, task, C1, flags)
     };
-    // Its CPU is busy with three, the waker's has one.
+    // Its CPU has three tasks, the waker's has one.
     let mut kernel = loaded(1, 3);
     let task = kernel.task(C1, SchedAttr::default());
     assert_eq!(select(&mut kernel, task, C0), C0);
@@ -647,7 +648,7 @@ fn a_program_starts_on_the_group_with_least_load() {
     let task = kernel.task(C0, SchedAttr::default());
     let flags = WakeFlags { kind: WakeKind::Fork, ..WakeFlags::TIMER };
     assert_eq!(kernel.class.select_task_rq(&mut kernel.core, task, C0, flags), C1);
-    // A fork alone stays with its parent.
+    // A fork without exec stays with its parent.
     let by_parent = WakeFlags { waker: Some(TaskId(0)), ..flags };
     assert_eq!(kernel.class.select_task_rq(&mut kernel.core, task, C0, by_parent), C0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to a task: queued, picked, at ticks, woken, forked, yielding, changed.
+//! Events of a task: enqueue, pick, ticks, wake-up, fork, yield, change of attributes.
 //!
 //! Source: Linux 2.6.23.17, kernel/sched_fair.c (`enqueue_entity`, `dequeue_entity`, `entity_tick`,
 //! `check_preempt_curr_fair`, `task_new_fair`, `yield_task_fair`), kernel/sched.c
@@ -13,7 +13,7 @@ use crate::fair::wmult::LoadWeight;
 use schedlab_model::{CpuId, Policy, SchedAttr, TaskId};
 
 impl FairClock {
-    /// Puts `task` into the tree.
+    /// Inserts `task` into the tree.
     pub(super) fn enqueue_fair(&mut self, core: &Core, cpu: CpuId, task: TaskId, wakeup: bool) {
         self.update_curr(core, cpu);
         if wakeup {
@@ -26,7 +26,7 @@ impl FairClock {
         self.fair.insert(cpu, task);
     }
 
-    /// Takes `task` out of the tree.
+    /// Removes `task` from the tree.
     pub(super) fn dequeue_fair(&mut self, core: &Core, cpu: CpuId, task: TaskId, sleep: bool) {
         self.update_curr(core, cpu);
         if core.rq(cpu).curr != Some(task) {
@@ -39,10 +39,10 @@ impl FairClock {
         self.fair.remove(cpu, task);
     }
 
-    /// Names the task that `cpu` should run.
+    /// Chooses the task that `cpu` should run.
     pub(super) fn pick(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         if self.balancer.is_pushing(cpu) {
-            // The migration thread runs first.
+            // The migration thread has precedence.
             return None;
         }
         let curr = core.rq(cpu).curr;
@@ -55,13 +55,13 @@ impl FairClock {
             first => first,
         };
         if let Some(next) = next.filter(|next| Some(*next) == curr) {
-            // Picked again: how long it has run is counted from here.
+            // A new pick restarts the count of its running time.
             self.fair.entities[next.index()].ran = 0;
         }
         next
     }
 
-    /// `task` starts to run.
+    /// Starts to run `task`.
     pub(super) fn start(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         if self.fair.entity(task).class == Class::Fair {
             self.fair.wait_end(cpu, task);
@@ -70,7 +70,7 @@ impl FairClock {
         }
     }
 
-    /// The tick hits running `curr`.
+    /// Handles a tick of running `curr`.
     pub(super) fn tick_fair(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         self.update_curr(core, cpu);
         self.fair.rekey(cpu, curr);
@@ -82,7 +82,7 @@ impl FairClock {
         }
     }
 
-    /// The lead that waking `task` must have.
+    /// The lead that waking `task` needs.
     pub(super) fn wakeup_granularity(&self, task: TaskId) -> u64 {
         let values = &self.fair.values;
         match self.fair.entity(task).is_batch {
@@ -91,7 +91,7 @@ impl FairClock {
         }
     }
 
-    /// `task` has been queued on `cpu`, which runs `curr`.
+    /// Handles `task` newly queued on `cpu`, which runs `curr`.
     pub(super) fn check_preempt_curr(
         &mut self,
         core: &mut Core,
@@ -116,7 +116,8 @@ impl FairClock {
         }
     }
 
-    /// Whether new `task` is to run before its parent: a process that was forked here by what runs.
+    /// Whether new `task` should run before its parent: a process that the running task forked on
+    /// this CPU.
     pub(super) fn runs_before_parent(&self, core: &Core, cpu: CpuId, task: TaskId) -> bool {
         let Some(parent) = core.wake_flags.waker else { return false };
         let entity = self.fair.entity(parent);
@@ -128,7 +129,7 @@ impl FairClock {
             && core.task(task).mm != core.task(parent).mm
     }
 
-    /// Puts new `task` right before its parent, which runs here.
+    /// Inserts new `task` right before its parent, which runs here.
     pub(super) fn enqueue_child(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let Some(parent) = core.rq(cpu).curr else { return };
         let values = self.fair.values;
@@ -151,7 +152,7 @@ impl FairClock {
         self.count_load(core, cpu, task, true);
     }
 
-    /// Running `curr` calls sched_yield.
+    /// Handles sched_yield of running `curr`.
     pub(super) fn yield_fair(&mut self, core: &Core, cpu: CpuId, curr: TaskId) {
         let rules = &self.fair.rules;
         if rules.knows_compat_yield && self.fair.cfs[cpu.index()].nr_running == 1 {
@@ -169,7 +170,7 @@ impl FairClock {
         }
     }
 
-    /// Takes over what decides of new attributes, and ends the change.
+    /// Takes over the relevant new attributes, and ends the change.
     pub(super) fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
         let change = std::mem::replace(&mut self.change, Change::None);
         let entity = &mut self.fair.entities[task.index()];
@@ -180,14 +181,14 @@ impl FairClock {
         entity.is_batch = attr.policy == Policy::Batch;
     }
 
-    /// Queues a task again after a change of attributes or priority, and acts on the change.
+    /// Requeues a task after a change of attributes or priority, and acts on the change.
     pub(super) fn restore(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let (old_prio, prio) = (self.old_prio, core.task(task).prio);
         let change = self.change;
         if change == Change::None && old_prio == prio {
             return;
         }
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         let is_running = core.is_running(task);
         self.deactivate(core, cpu, task, false);
         self.adopt(task, &attr);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class keeps: entities (tasks and groups), their queues, and the tree of those that
-//! wait.
+//! State of the fair class: entities (tasks and groups), their queues, and the tree of waiting
+//! entities.
 //!
-//! Queues are numbered group by group, CPU by CPU; where the root group is one among groups, the
-//! queues of the CPUs, which have the groups, come after those. Entities of groups come first in
-//! the arena, then those of tasks. The entity that runs is not in the tree.
+//! Queues are numbered group by group, CPU by CPU. If the root group is an entity next to the
+//! others, the CPUs have further queues, which hold the groups and follow the queues of groups. In
+//! the arena the entities of groups come first, then those of tasks. The running entity is not in
+//! the tree.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`struct cfs_rq`, `init_cfs_rq`),
 //! include/linux/sched.h (`struct sched_entity`).
@@ -24,22 +25,23 @@ pub struct Entity {
     pub sum_exec_runtime: Nanos,
     /// `sum_exec_runtime` when it was picked.
     pub prev_sum_exec_runtime: Nanos,
-    /// The queue that it is in, or was in last.
+    /// The queue that it is in, or was last in.
     pub cfs: u32,
-    /// The queue that it has, if it is a group.
+    /// The queue that it represents, if it is a group.
     pub my_q: u32,
-    /// The entity of the group that it is in.
+    /// The entity of its group.
     pub parent: u32,
     pub depth: u32,
-    /// Neighbours in the list of the tasks of its queue.
+    /// Neighbours in the task list of its queue.
     pub list_prev: u32,
     pub list_next: u32,
     pub on_rq: bool,
-    /// 2.6.32: on no queue after a change or before its first one.
+    /// Whether `vruntime` is relative, because it is on no queue after a change or before its first
+    /// queue (2.6.32).
     pub is_relative: bool,
-    /// SCHED_IDLE.
+    /// Whether the task is SCHED_IDLE.
     pub is_idle: bool,
-    /// SCHED_NORMAL, which alone preempts.
+    /// Whether the task is SCHED_NORMAL, the only policy that preempts.
     pub is_normal: bool,
 }
 
@@ -65,15 +67,15 @@ impl Entity {
     }
 }
 
-/// What 2.6.32 remembers of when a task wakes others.
+/// How a task wakes others, as 2.6.32 records it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Habits {
-    /// `sum_exec_runtime` when it woke, and when it last woke another; 0: it has not since.
+    /// `sum_exec_runtime` when it woke, and when it last woke another task; 0: not since it woke.
     pub start_runtime: Nanos,
     pub last_wakeup: Nanos,
-    /// Average CPU time between waking another and sleeping.
+    /// Average CPU time from waking another task to sleeping.
     pub avg_overlap: Nanos,
-    /// Average CPU time until it wakes another.
+    /// Average CPU time until it wakes another task.
     pub avg_wakeup: Nanos,
     /// Average CPU time of an uninterrupted run (ns).
     pub avg_running: Nanos,
@@ -90,28 +92,28 @@ pub const fn update_avg(average: &mut Nanos, sample: Nanos) {
 #[derive(Clone, Copy, Debug)]
 pub struct CfsRq {
     pub tree: Tree,
-    /// The group that has it.
+    /// The group of the queue.
     pub group: u32,
     /// The entity of that group on this CPU.
     pub se: u32,
-    /// The entity that runs.
+    /// The running entity.
     pub curr: u32,
-    /// Entities queued, the running one included, and the sum of their weights.
+    /// Number of queued entities, including the running one, and the sum of their weights.
     pub nr_running: u32,
     pub load: u64,
     pub min_vruntime: u64,
-    /// Buddies (2.6.32): to be picked next, and to be returned to.
+    /// Buddies (2.6.32): the one to pick next, and the one to return to.
     pub next: u32,
     pub last: u32,
     /// Sum of the weights of the tasks among the entities.
     pub task_weight: u64,
     /// Tasks, the last queued first.
     pub tasks_head: u32,
-    /// 2.6.32: the group's shares on this CPU and the load by which they were computed; 0 if there
-    /// was none.
+    /// The group's shares on this CPU and the load from which they were computed (2.6.32); 0 if
+    /// there was none.
     pub shares: u64,
     pub rq_weight: u64,
-    /// Load of the queue as a part of that of its CPU.
+    /// Load of the queue as a share of its CPU's load.
     pub h_load: u64,
 }
 
@@ -135,7 +137,7 @@ impl CfsRq {
         }
     }
 
-    /// The last of those that wait.
+    /// The last waiting entity.
     pub fn rightmost(&self, nodes: &[Node]) -> u32 {
         let mut at = self.tree.root;
         while at != NIL && nodes[at as usize].right != NIL {
@@ -145,10 +147,10 @@ impl CfsRq {
     }
 }
 
-/// The part of a CPU.
+/// The fair tasks of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuFair {
-    /// Fair tasks queued, in all groups, and the sum of their weights.
+    /// Number of queued fair tasks in all groups, and the sum of their weights.
     pub nr_running: u32,
     pub task_weight: u64,
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class compared: one pick per level of groups, from the queue of the CPU inwards.
+//! The values that the fair class compared: one pick for each level of groups, from the queue of
+//! the CPU inwards.
 //!
-//! The picked entity is set running at once, so on each level it is the running one. The others,
-//! including the previous one, are in the tree. Virtual times are relative to the queue's
+//! The pick sets the picked entity running at once, so on each level it is the running one. The
+//! others, including the previous one, are in the tree. Virtual times are relative to the queue's
 //! `min_vruntime`.
 
 use super::Fair;
@@ -116,7 +117,7 @@ impl Fair {
         }
     }
 
-    /// Whether `e` is `of` or a group that it is in.
+    /// Whether `e` is `of` or a group that contains it.
     fn is_above(&self, e: u32, of: u32) -> bool {
         let mut at = of;
         while at != NIL && at != e {
@@ -141,7 +142,7 @@ impl Fair {
         }
     }
 
-    /// The numbers of `e`.
+    /// The explained values of `e`.
     pub(super) fn facts_of(&self, e: u32) -> Vec<Fact> {
         let se = self.ent(e);
         let rq = self.rq(se.cfs);
@@ -166,7 +167,7 @@ impl Fair {
         facts
     }
 
-    /// What the wake-up of `woken` compared with running `curr`, at the level that they share.
+    /// The values that the wake-up of `woken` compared with running `curr`, at their common level.
     pub(super) fn preempt_facts(&self, woken: TaskId, curr: TaskId) -> Vec<Fact> {
         let (se, pse) = self.matching(self.task_entity(curr), self.task_entity(woken));
         let base = self.rq(self.ent(se).cfs).min_vruntime;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups: their entities and queues, and what part of a group's shares each CPU has.
+//! Control groups: their entities and queues, and each CPU's part of a group's shares.
 //!
 //! Under 2.6.24 a group's entity has all of the group's shares on every CPU. Under 2.6.32 they are
-//! spread in proportion to the load that the group has on each; that is computed when a CPU
-//! balances or chooses a CPU for a task, not more often than `sched_shares_ratelimit`.
+//! distributed in proportion to the group's load on each CPU. A CPU computes this when it balances
+//! or chooses a CPU for a task, at most once in `sched_shares_ratelimit`.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`sched_init`, `init_tg_cfs_entry`,
 //! `update_shares`, `tg_shares_up`, `update_group_shares_cpu`, `__set_se_shares`, `tg_load_down`).
@@ -24,10 +24,10 @@ pub struct Group {
     pub parent: u32,
 }
 
-/// What a group has on a CPU when shares are computed.
+/// A group's values on a CPU for the computation of shares.
 #[derive(Clone, Copy)]
 struct Spread {
-    /// Shares to spread.
+    /// Shares to distribute.
     shares: u64,
     /// Sum of the loads.
     weight: u64,
@@ -37,7 +37,7 @@ impl Fair {
     /// Makes the queues and entities of `cgroups`.
     pub(super) fn make_groups(&mut self, cgroups: &[CgroupSpec]) {
         let nr_cpus = self.nr_cpus;
-        // Alone, the root group decides nothing: its level is left out.
+        // If it is the only group, the root group decides nothing, so its level is left out.
         let root_is_group = self.rules.root_is_group && cgroups.len() > 1;
         let nr_groups = cgroups.len() as u32;
         self.first_root = if root_is_group { nr_groups * nr_cpus } else { 0 };
@@ -50,7 +50,7 @@ impl Fair {
                     self.cfs.push(CfsRq::new(0, NIL));
                     continue;
                 }
-                // Below the queue of the CPU, or a group that is no root.
+                // The parent is the queue of the CPU, or a group other than the root.
                 let parent_q = match spec.parent.0 {
                     0 => self.first_root + cpu,
                     parent => parent * nr_cpus + cpu,
@@ -80,9 +80,9 @@ impl Fair {
         self.groups.len() as u32
     }
 
-    /// Spreads the shares of all groups over the CPUs of `span`; `is_top`: there are no others.
+    /// Distributes the shares of all groups over the CPUs of `span`; `is_top`: these are all CPUs.
     pub(super) fn spread_shares(&mut self, core: &Core, span: &CpuMask, is_top: bool) {
-        // Groups in groups come after those that they are in.
+        // Groups within groups come after their parents.
         for group in (1..self.nr_groups()).rev() {
             let spread = self.sum_of_group(group, span, is_top);
             for cpu in span.iter() {
@@ -96,7 +96,7 @@ impl Fair {
         for cpu in span.iter() {
             let rq = self.rq(self.group_queue(group, cpu));
             weight += rq.load;
-            // Where the group has no task it is to have one of average weight.
+            // If the group has no task there, assume one of average weight.
             pretended += if rq.load == 0 { NICE_0_LOAD } else { rq.load };
             shares += rq.shares;
         }
@@ -134,7 +134,7 @@ impl Fair {
         }
     }
 
-    /// Computes what part of the load of `cpu` the tasks of each group are.
+    /// Computes which part of the load of `cpu` comes from the tasks of each group.
     pub(super) fn update_h_load(&mut self, cpu: CpuId) {
         for group in 0..self.nr_groups() {
             let q = self.group_queue(group, cpu);

@@ -2,15 +2,15 @@
 //! The fair class of Linux 2.6.24 and 2.6.32: CFS ordered by virtual run time.
 //!
 //! An entity is a task, or a group's share of a CPU. Its virtual run time advances more slowly the
-//! more it weighs. The entity with the least runs; the others wait in a tree, without the running
-//! one. A period, which is longer when many are queued, is divided by weight into slices. An entity
-//! that has run for longer than its slice is preempted at a tick. A sleeper is placed at most a
-//! period (2.6.32: half a period) before the rest, and preempts if that is further than the wakeup
+//! more it weighs. The entity with the least virtual run time runs; the others wait in a tree. A
+//! period, which is longer when many are queued, is divided by weight into slices. An entity that
+//! has run for longer than its slice is preempted at a tick. A sleeper is placed at most a period
+//! (2.6.32: half a period) before the rest, and preempts if its distance exceeds the wakeup
 //! granularity. A new task is placed a slice behind.
 //!
 //! [`rules`] has the differences between the versions. Source: Linux 2.6.24 and 2.6.32.67,
 //! kernel/sched{,_fair}.c, sched_features.h, include/linux/topology.h. The model follows a later
-//! release of 2.6.32 with its final rules of placement: virtual times are relative while a task
+//! release of 2.6.32 with its final rules of placement. Virtual times are relative while a task
 //! moves, a fork has two steps, and real-time tasks have no weight.
 //!
 //! Real-time tasks are those of [`crate::rt`] under 2.6.32, with push, pull and throttling. Under
@@ -29,8 +29,8 @@
 //!   elsewhere in the kernel.
 //!
 //! Left out: HRTICK, power saving, the NO_HZ details of idle CPUs (they balance at ticks of their
-//! own), the serialisation of NUMA balancing, and `scale_rt_power`: a CPU with real-time tasks is
-//! as strong as others.
+//! own), and the serialisation of NUMA balancing. Without `scale_rt_power`, a CPU with real-time
+//! tasks has the power of the others.
 
 mod balance;
 mod entity;
@@ -66,8 +66,8 @@ use schedlab_model::{
 use tunables::{TUNABLES_2_6_24, TUNABLES_2_6_32, Values};
 
 const CLAIMS: Claims =
-    // An idle CPU sees an average of the loads of others, and may find a difference too small to
-    // act on.
+    // An idle CPU compares load averages. If the difference is small, it pulls no task and stays
+    // idle.
     Claims { work_conserving: false, starvation_free: true, fair: true, needs_burst: false };
 
 /// Linux 2.6.24.
@@ -128,7 +128,7 @@ pub struct Fair {
     /// Entities of groups, then of tasks.
     ents: Vec<Entity>,
     nodes: Vec<Node>,
-    /// By task; empty under 2.6.24.
+    /// Averages by task; empty under 2.6.24.
     habits: Vec<Habits>,
     first_task: u32,
     cfs: Vec<CfsRq>,
@@ -140,12 +140,12 @@ pub struct Fair {
     balance: Balance,
     /// Real-time tasks (2.6.24).
     rt: RtQueues,
-    /// A task whose present change of attributes does not end its run.
+    /// A task whose change of attributes does not interrupt its run.
     keeps_stretch: Option<TaskId>,
 }
 
 impl Fair {
-    /// The class of a version for a machine and its control groups, of which 0 is the root group.
+    /// The class of a version for a machine and its control groups; group 0 is the root group.
     pub fn new(rules: Rules, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> Self {
         let nr_cpus = machine.nr_cpus();
         let values = Values::new(&rules, options, nr_cpus);
@@ -206,7 +206,7 @@ impl Fair {
         core.task(task).attr.cgroup.0 * self.nr_cpus + cpu.0
     }
 
-    /// Averages of `e`; those of a group are never counted.
+    /// Averages of `e`; groups have none.
     fn habits(&self, e: u32) -> Habits {
         match e.checked_sub(self.first_task) {
             Some(task) => self.habits[task as usize],
@@ -224,13 +224,13 @@ impl Fair {
         core.task(task).class == core.class_of(Policy::Normal) && !Self::is_rt(core, task)
     }
 
-    /// Whether `task` is a real-time task now, be it by a mutex that it holds.
+    /// Whether `task` is a real-time task now, possibly only through a mutex that it holds.
     #[inline]
     fn is_rt(core: &Core, task: TaskId) -> bool {
         core.task(task).prio < MAX_RT_PRIO as i32
     }
 
-    /// Takes over attributes of an entity that is on no queue.
+    /// Applies attributes to an entity that is on no queue.
     fn apply_attr(&mut self, e: u32, attr: &SchedAttr) {
         let load = weights::of_task(attr, &self.rules);
         let se = &mut self.ents[e as usize];
@@ -263,7 +263,7 @@ impl SchedClass for Fair {
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         let e = self.task_entity(task);
         assert_eq!(e as usize, self.ents.len(), "tasks are announced in order of their ids");
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         let q = self.queue_of(core, task, core.task(task).cpu);
         let parent = self.rq(q).se;
         let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
@@ -282,7 +282,7 @@ impl SchedClass for Fair {
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let e = self.task_entity(task);
         if flags.restore {
-            let attr = core.task(task).attr;
+            let attr = *core.task(task).attr;
             self.apply_attr(e, &attr);
         }
         let q = self.queue_of(core, task, cpu);
@@ -373,7 +373,7 @@ impl SchedClass for Fair {
         }
         let before = self.ent(e).prev_sum_exec_runtime;
         self.set_next(core.now, e);
-        // setpriority() does not queue the task and pick it again, sched_setscheduler() does.
+        // sched_setscheduler() requeues the task and picks it again; setpriority() does not.
         if keeps_stretch {
             self.ents[e as usize].prev_sum_exec_runtime = before;
         }
@@ -441,7 +441,7 @@ impl SchedClass for Fair {
 
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         if !core.task(task).on_rq {
-            let attr = core.task(task).attr;
+            let attr = *core.task(task).attr;
             self.apply_attr(self.task_entity(task), &attr);
         } else if core.is_running(task) {
             core.resched_curr(cpu);
@@ -467,7 +467,7 @@ impl SchedClass for Fair {
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
-        let old = core.task(task).attr;
+        let old = *core.task(task).attr;
         let e = self.task_entity(task);
         self.apply_attr(e, attr);
         if old.cgroup != attr.cgroup {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual time: charging what runs, periods and slices, where an entity is placed, fork.
+//! Virtual time: charging the running entity, periods and slices, placement of an entity, fork.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched_fair.c (`update_curr`, `__sched_period`,
 //! `sched_slice`, `sched_vslice`, `place_entity`, `task_new_fair`, `task_fork_fair`,
@@ -31,7 +31,7 @@ impl Fair {
         self.update_min_vruntime(q);
     }
 
-    /// The least virtual time of a queue only grows.
+    /// Updates the least virtual time of a queue, which never falls.
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, q: u32) {
         let rq = &self.cfs[q as usize];
@@ -61,12 +61,12 @@ impl Fair {
         }
     }
 
-    /// How long `e`, which is or will be in queue `q`, may run without interruption. In 2.6.32 a
-    /// group's part of its CPU counts too.
+    /// How long `e`, which is or will be in queue `q`, may run without interruption. In 2.6.32 this
+    /// includes a group's share of its CPU.
     pub(super) fn slice(&self, q: u32, e: u32) -> Nanos {
         let rq = self.rq(q);
         if !self.rules.is_later {
-            // A change of weight may find the queue empty.
+            // At a change of weight the queue may be empty.
             let weights = rq.load.max(1);
             let period = self.period(u64::from(rq.nr_running));
             return period.saturating_mul(self.ent(e).load.weight) / weights;
@@ -97,7 +97,7 @@ impl Fair {
         self.period(u64::from(rq.nr_running) + 1) * NICE_0_LOAD / weights
     }
 
-    /// Places `e` in queue `q`, which it will join: `initial`, or after sleep.
+    /// Places `e` in queue `q`, which it will join: a new one (`initial`), or one after a sleep.
     pub(super) fn place_entity(&mut self, q: u32, e: u32, initial: bool) {
         let features = self.values.features;
         let mut vruntime = self.rq(q).min_vruntime;
@@ -111,14 +111,15 @@ impl Fair {
         if !initial && features.fair_sleepers {
             vruntime = vruntime.wrapping_sub(self.sleeper_credit(e));
         }
-        // No entity gains by placement; only a new task of 2.6.24 has no virtual time of its own.
+        // Placement never moves an entity backwards; only a new task of 2.6.24 has no virtual time
+        // of its own.
         if !initial || self.rules.is_later {
             vruntime = later_of(own, vruntime);
         }
         self.ents[e as usize].vruntime = vruntime;
     }
 
-    /// Where TREE_AVG and APPROX_AVG begin.
+    /// The start for TREE_AVG and APPROX_AVG.
     fn average_place(&self, q: u32) -> u64 {
         let rq = self.rq(q);
         if self.values.features.tree_avg {
@@ -151,8 +152,8 @@ impl Fair {
         if features.gentle_fair_sleepers { credit >> 1 } else { credit }
     }
 
-    /// First enqueue under 2.6.24: `task` is placed on the CPU where it starts, and takes the place
-    /// of its parent, which runs after it.
+    /// First enqueue under 2.6.24: places `task` on the CPU where it starts. It takes the place of
+    /// its parent, which runs after it.
     pub(super) fn place_new(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let e = self.task_entity(task);
         let q = self.ent(e).cfs;
@@ -167,7 +168,7 @@ impl Fair {
         }
     }
 
-    /// Fork under 2.6.32: `task` is placed on its parent's CPU, relative to that queue.
+    /// Fork under 2.6.32: places `task` on its parent's CPU, relative to that queue.
     pub(super) fn task_fork_later(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let e = self.task_entity(task);
         let q = self.queue_of(core, task, cpu);
@@ -186,7 +187,7 @@ impl Fair {
         se.is_relative = true;
     }
 
-    /// Child `e` exchanges its place with the running entity of its queue, if that is before it.
+    /// If the running entity of its queue is before child `e`, the two exchange their places.
     fn child_first(&mut self, q: u32, e: u32) -> bool {
         let curr = self.rq(q).curr;
         if !self.values.child_runs_first || curr == NIL {
@@ -201,7 +202,7 @@ impl Fair {
         swaps
     }
 
-    /// The tick of running `e` in queue `q`.
+    /// Handles the tick of running `e` in queue `q`.
     pub(super) fn entity_tick(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) {
         self.update_curr(core.now, q);
         if self.rq(q).nr_running <= 1 && self.values.features.wakeup_preempt {
@@ -229,8 +230,8 @@ impl Fair {
         }
     }
 
-    /// Ticks of running `curr`, from the one that is due, that only charge it: those within its
-    /// slice. Levels of groups, and the other question of 2.6.32, are asked tick by tick.
+    /// Number of ticks of running `curr`, from the next one on, that only charge it: those within
+    /// its slice. Levels of groups, and the other test of 2.6.32, are checked tick by tick.
     pub(super) fn quiet_ticks_of(&self, core: &Core, curr: TaskId) -> u64 {
         if Self::is_rt(core, curr) {
             return if core.task(curr).attr.policy == Policy::Fifo { u64::MAX } else { 0 };
@@ -250,7 +251,7 @@ impl Fair {
         }
     }
 
-    /// `nr` such ticks have passed. Each is charged by itself, since each is rounded.
+    /// Passes `nr` such ticks. Each is charged separately, because each is rounded.
     pub(super) fn pass_ticks_of(&mut self, core: &Core, curr: TaskId, nr: u64) {
         let (e, others) = (self.task_entity(curr), nr - 1);
         let se = &mut self.ents[e as usize];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queueing through the levels of groups: enqueue and dequeue, putting back what ran, picking.
+//! Queueing through the levels of groups: enqueue and dequeue, putting back the running entity,
+//! picking.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched_fair.c (`enqueue_task_fair`, `enqueue_entity`,
 //! `dequeue_task_fair`, `dequeue_entity`, `put_prev_entity`, `pick_next_task_fair`,
@@ -12,7 +13,7 @@ use crate::fair::rbtree::NIL;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
-    /// `e` belongs to another queue from now on. Its virtual time does not change.
+    /// Assigns `e` to another queue. Its virtual time does not change.
     pub(super) fn enter_group(&mut self, e: u32, q: u32) {
         if self.ent(e).cfs == q {
             return;
@@ -23,7 +24,7 @@ impl Fair {
         (se.cfs, se.parent, se.depth) = (q, parent, depth);
     }
 
-    /// `e`, which is on no queue, is to join `q`: its virtual time becomes one of that queue.
+    /// Prepares `e`, which is on no queue, to join `q`: converts its virtual time to that queue.
     pub(super) fn enter_queue(&mut self, e: u32, q: u32) {
         let se = self.ent(e);
         let (old, is_relative) = (se.cfs, se.is_relative);
@@ -56,7 +57,7 @@ impl Fair {
     pub(super) fn enqueue_entity(&mut self, now: Nanos, e: u32, wakeup: bool) {
         let q = self.ent(e).cfs;
         self.update_curr(now, q);
-        // The order matters to APPROX_AVG alone.
+        // The order matters only to APPROX_AVG.
         if self.rules.is_later {
             self.account(q, e);
         }
@@ -93,7 +94,7 @@ impl Fair {
         }
     }
 
-    /// Uncounts `e` (`account_entity_dequeue`).
+    /// Removes `e` from the counts of its queue (`account_entity_dequeue`).
     fn unaccount(&mut self, q: u32, e: u32) {
         let weight = self.ent(e).load.weight;
         let is_task = self.is_task(e);
@@ -115,7 +116,7 @@ impl Fair {
         }
     }
 
-    /// Takes task entity `e` off its queue, and the groups above it that have nothing else.
+    /// Takes task entity `e` off its queue, and the groups above it that become empty.
     pub(super) fn dequeue_levels(&mut self, now: Nanos, cpu: CpuId, e: u32, sleep: bool) {
         let weight = self.ent(e).load.weight;
         let part = &mut self.cpus[cpu.index()];
@@ -160,7 +161,7 @@ impl Fair {
         self.cfs[q as usize].tree.insert(&mut self.nodes, e);
     }
 
-    /// Task entity `e` and the groups above it stop running; those still queued wait again.
+    /// Stops task entity `e` and the groups above it; those still queued wait again.
     pub(super) fn put_prev(&mut self, now: Nanos, e: u32) {
         if self.rq(self.ent(e).cfs).curr != e {
             return;
@@ -182,8 +183,8 @@ impl Fair {
         }
     }
 
-    /// `e` has run without interruption until now (`put_prev_task`). Time since its last charge
-    /// does not count, as in the kernel.
+    /// Records the run of `e` without interruption until now (`put_prev_task`). As in the kernel,
+    /// time since its last charge does not count.
     fn note_stretch(&mut self, e: u32) {
         let se = self.ent(e);
         let (ran, on_rq) = (se.sum_exec_runtime - se.prev_sum_exec_runtime, se.on_rq);
@@ -216,7 +217,7 @@ impl Fair {
         }
     }
 
-    /// The first entity of queue `q`, or (2.6.32) a buddy that is not too much behind it.
+    /// The first entity of queue `q`; or (2.6.32) a buddy that is not too far behind it.
     fn pick_entity(&mut self, q: u32) -> u32 {
         let rq = self.rq(q);
         let (first, next, last) = (rq.tree.leftmost, rq.next, rq.last);
@@ -243,7 +244,7 @@ impl Fair {
         self.cfs[q as usize].curr = e;
     }
 
-    /// Task entity `e` runs, with the groups above it, if the pick has not set it running.
+    /// Sets task entity `e` running, with the groups above it, unless the pick has done so.
     pub(super) fn set_next(&mut self, now: Nanos, e: u32) {
         let mut at = e;
         while at != NIL {
@@ -256,7 +257,7 @@ impl Fair {
         }
     }
 
-    /// `e` is no buddy of its queue any more, nor are the groups above it.
+    /// Removes `e` and the groups above it as buddies of their queues.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: u32) {
         let mut at = e;

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes Linux 2.6.24 and 2.6.32, as data.
+//! The differences between Linux 2.6.24 and 2.6.32, as data.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched{,_fair}.c, sched_features.h.
 
 use schedlab_model::Nanos;
 
-/// A version.
+/// The rules of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// Name of the scheduler.
     pub name: &'static str,
-    /// Period on one CPU, ns (sched_latency).
+    /// Period on one CPU (ns, sched_latency).
     pub latency: Nanos,
-    /// Least slice on one CPU, ns (sched_min_granularity).
+    /// Least slice on one CPU (ns, sched_min_granularity).
     pub min_granularity: Nanos,
-    /// Head start of a waking task on one CPU, ns (sched_wakeup_granularity).
+    /// Head start of a waking task on one CPU (ns, sched_wakeup_granularity).
     pub wakeup_granularity: Nanos,
-    /// Most CPUs that defaults are scaled by.
+    /// Maximum number of CPUs that scale the defaults.
     pub scaling_cpus_max: u32,
-    /// Most that the latency and the least slice are scaled to, ns.
+    /// Maximum of the scaled latency and least slice (ns).
     pub scaled_max: Nanos,
     /// Weight of SCHED_IDLE.
     pub idle_weight: u64,
-    /// The inverse of a sum is taken of the sum plus 1.
+    /// Whether the inverse of a sum is computed from the sum plus 1.
     pub inverse_adds_one: bool,
     /// Whether the root group is an entity next to the other groups, instead of the queue that
     /// contains them.
     pub root_is_group: bool,
-    /// The rules of 2.6.32: shares of groups are spread over CPUs, slices shrink level by level,
-    /// buddies, averages of wake-ups, virtual times that are relative while a task is on no queue.
+    /// The rules of 2.6.32. Shares of groups are spread over CPUs, slices shrink level by level,
+    /// and there are buddies and averages of wake-ups. Virtual times are relative while a task is
+    /// on no queue.
     pub is_later: bool,
     /// Shares of a real-time task in the load of its CPU.
     pub rt_weight: u64,

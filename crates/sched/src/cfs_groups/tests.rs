@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules that concern a few callbacks, of both versions, at HZ=1000. Sequences over many ticks are
-//! held in the engine's tests.
+//! Tests of rules that concern a few callbacks, of both versions, at HZ=1000. The engine's tests
+//! have sequences over many ticks.
 
 use super::*;
 use crate::testing;
@@ -23,7 +23,7 @@ impl Kernel {
         Self::with(rules, nr_cpus, &[], &[])
     }
 
-    /// With control groups of these weights below the root group, and tunables.
+    /// A kernel with control groups of these weights below the root group, and with tunables.
     fn with(rules: Rules, nr_cpus: u32, weights: &[u32], set: &[(&str, u64)]) -> Self {
         let machine = Machine { hz: 1000, ..Machine::flat(nr_cpus) };
         let tunables = if rules.is_later { TUNABLES_2_6_32 } else { TUNABLES_2_6_24 };
@@ -80,7 +80,7 @@ impl Kernel {
         self.core.now += ns;
     }
 
-    /// An interrupt wakes `task`, or `waker` does.
+    /// Wakes `task`, by an interrupt or by `waker`.
     fn wake_by(&mut self, task: TaskId, waker: Option<TaskId>) {
         self.core.wake_flags = WakeFlags { waker, ..WakeFlags::TIMER };
         let cpu = self.core.task(task).cpu;
@@ -96,7 +96,7 @@ impl Kernel {
         self.wake_by(task, None);
     }
 
-    /// The running task of CPU 0 forks.
+    /// Lets the running task of CPU 0 fork.
     fn fork(&mut self, attr: SchedAttr) -> TaskId {
         let parent = self.core.rq(C0).curr;
         let child = self.task(C0, attr);
@@ -124,7 +124,7 @@ impl Kernel {
         next
     }
 
-    /// The running task of CPU 0 goes to sleep.
+    /// Puts the running task of CPU 0 to sleep. Returns the next one.
     fn sleep(&mut self) -> Option<TaskId> {
         let task = self.core.rq(C0).curr.unwrap();
         self.core.tasks[task.index()].on_rq = false;
@@ -137,7 +137,7 @@ impl Kernel {
         assert_eq!(self.schedule(C0), Some(task));
     }
 
-    /// A tick after `ns`; says whether it asks for a reschedule.
+    /// Handles a tick after `ns`. Returns whether it requests a reschedule.
     fn tick(&mut self, ns: Nanos) -> bool {
         self.pass(ns);
         let curr = self.core.rq(C0).curr.unwrap();
@@ -181,13 +181,13 @@ fn section_5_5_slices() {
 fn section_5_5_periods() {
     let first = Kernel::new(FIRST, 1).fair;
     assert_eq!([1, 5, 6, 10, 20].map(|nr| first.period(nr) / MS), [20, 20, 24, 40, 80]);
-    // 2.6.32: the least slice for each, which comes to the same with the defaults.
+    // 2.6.32: the least slice for each, which gives the same value with the defaults.
     let later = Kernel::new(LATER, 1).fair;
     assert_eq!([1, 5, 6, 10, 20].map(|nr| later.period(nr) / MS), [5, 5, 6, 10, 20]);
     let set = [("sched_latency", 20 * MS), ("sched_min_granularity", 3 * MS)];
     let first = Kernel::with(FIRST, 1, &[], &set).fair;
     let later = Kernel::with(LATER, 1, &[], &set).fair;
-    // Both read files were written, so that seven tasks fit.
+    // Writing either file sets the number, so seven tasks fit.
     assert_eq!((first.period(8), later.period(8)), (20 * MS * 8 / 7, 24 * MS));
 }
 
@@ -203,7 +203,7 @@ fn section_5_5_the_running_entity_is_not_in_the_tree() {
     kernel.pass(3 * MS);
     kernel.tick(MS);
     assert_eq!(kernel.vruntime(a), 4_000_000);
-    // The least of the two, and it never falls.
+    // The minimum is the lesser of the two, and never falls.
     assert_eq!(kernel.min_vruntime(C0), 0);
     assert_eq!(kernel.schedule(C0), Some(b));
     assert_eq!(kernel.tree(C0), [a]);
@@ -304,7 +304,7 @@ fn section_5_5_fork_without_the_swap() {
     kernel.run(parent);
     let child = kernel.fork(SchedAttr::default());
     assert_eq!((kernel.vruntime(parent), kernel.vruntime(child)), (0, 10_000_000));
-    // A new task takes no account of what it has had: only its place counts.
+    // A new task's own virtual time does not count: only its place does.
     let mut kernel = Kernel::with(FIRST, 1, &[], &[("sched_features", 3)]);
     let parent = kernel.nice(0);
     kernel.run(parent);
@@ -353,7 +353,7 @@ fn section_5_6_fork_leaves_the_parent_first() {
     assert!(kernel.core.rq(C0).need_resched);
 }
 
-/// Whether a task that is `behind` the running one preempts it.
+/// Whether a task `behind` the running one preempts it.
 fn preempts(rules: Rules, behind: Nanos, curr: SchedAttr, woken: SchedAttr) -> bool {
     let mut kernel = Kernel::new(rules, 1);
     let (a, b) = (kernel.task(C0, curr), kernel.task(C0, woken));
@@ -371,7 +371,7 @@ fn section_5_5_wakeup_preemption() {
     let nice = |nice| SchedAttr { nice, ..normal };
     assert!(!preempts(FIRST, 10 * MS, normal, normal));
     assert!(preempts(FIRST, 10 * MS + 1, normal, normal));
-    // The granularity is one of the running task: 10 ms at nice -5 are 3.281 ms of virtual time.
+    // The granularity is in the running task's virtual time: 10 ms at nice -5 are 3.281 ms.
     assert!(!preempts(FIRST, 3_281_000, nice(-5), normal));
     assert!(preempts(FIRST, 3_281_001, nice(-5), normal));
     assert!(!preempts(FIRST, 20 * MS, nice(5), normal), "30.567 ms");
@@ -387,7 +387,7 @@ fn section_5_6_wakeup_preemption() {
     let normal = SchedAttr::default();
     assert!(!preempts(LATER, MS, normal, normal));
     assert!(preempts(LATER, MS + 1, normal, normal));
-    // The granularity is one of the waking task.
+    // The granularity is in the waking task's virtual time.
     let heavy = SchedAttr { nice: -5, ..normal };
     assert!(preempts(LATER, 328_101, normal, heavy));
     assert!(!preempts(LATER, 328_100, normal, heavy));
@@ -438,7 +438,7 @@ fn section_5_6_averages_of_wakeups() {
     assert_eq!(kernel.fair.habits(e).last_wakeup, 0);
 }
 
-/// 2.6.32: `nr` tasks, of which the first runs and is preempted by the last, far behind.
+/// 2.6.32: `nr` tasks. The first one runs, and the last one, far behind, preempts it.
 fn preempted(nr: usize) -> (Kernel, Vec<TaskId>) {
     let mut kernel = Kernel::new(LATER, 1);
     let tasks: Vec<_> = (0..nr).map(|_| kernel.nice(0)).collect();
@@ -463,7 +463,7 @@ fn section_5_6_the_preempted_task_is_gone_back_to() {
     let (mut kernel, tasks) = preempted(5);
     let last = kernel.fair.rq(0).last;
     assert_eq!(last, kernel.fair.task_entity(tasks[0]));
-    // The others are before it in the tree, being equal and there first.
+    // The others are before it in the tree, because they are equal and came first.
     assert_eq!(kernel.tree(C0)[0], tasks[1]);
     assert_eq!(kernel.sleep(), Some(tasks[0]));
     assert_eq!(kernel.fair.rq(0).last, NIL, "it had its turn");
@@ -524,7 +524,7 @@ fn section_5_5_yield() {
         kernel.entity(b).vruntime = 9 * MS;
         kernel.fair.yield_task(&mut kernel.core, C0);
         assert_eq!(kernel.vruntime(a), 9_000_001, "behind the last one");
-        // SCHED_BATCH does so always.
+        // SCHED_BATCH always does this.
         let mut kernel = Kernel::new(rules, 1);
         let batch = SchedAttr { policy: Policy::Batch, ..SchedAttr::default() };
         let (a, b) = (kernel.task(C0, batch), kernel.nice(0));
@@ -595,8 +595,8 @@ fn section_5_7_groups_get_no_credit_for_sleep() {
 
 #[test]
 fn section_5_7_slices_are_local_or_multiplied() {
-    // A task of each of two groups: of the level of 20 ms it has all under 2.6.24; under 2.6.32 it
-    // has half, as its group has.
+    // A task in each of two groups: under 2.6.24 it has all of its level's 20 ms; under 2.6.32 it
+    // has half, like its group.
     let slice = |rules| {
         let mut kernel = Kernel::with(rules, 1, &[100, 100], &[]);
         let tasks = [kernel.member(C0, 1), kernel.member(C0, 2)];
@@ -621,7 +621,7 @@ fn section_5_7_shares_follow_load_over_cpus() {
         let se = kernel.fair.rq(kernel.fair.group_queue(1, cpu)).se;
         kernel.fair.ent(se).load.weight
     };
-    // Until they are spread each CPU has them all.
+    // Until the shares are distributed, each CPU has all of them.
     assert_eq!([C0, C1].map(|cpu| weight(&kernel, cpu)), [1024, 1024]);
     let all = kernel.core.cpus;
     kernel.fair.spread_shares(&kernel.core, &all, true);
@@ -630,11 +630,11 @@ fn section_5_7_shares_follow_load_over_cpus() {
     kernel.fair.update_h_load(C0);
     let h_load = kernel.fair.rq(kernel.fair.group_queue(1, C0)).h_load;
     assert_eq!(h_load, 682 * 682 / 683);
-    // A CPU without a task of the group counts as if it had one of weight 1024 there.
+    // A CPU without a task of the group counts as if it had one of weight 1024.
     kernel.fair.dequeue_task(&mut kernel.core, C1, tasks[2], DequeueFlags::SLEEP);
     kernel.fair.spread_shares(&kernel.core, &all, true);
     assert_eq!([C0, C1].map(|cpu| weight(&kernel, cpu)), [1024, 512]);
-    // A difference of up to 4 is left alone.
+    // A difference of up to 4 has no effect.
     kernel.fair.values.shares_thresh = 1024;
     kernel.fair.enqueue_task(&mut kernel.core, C1, tasks[2], EnqueueFlags::WAKEUP);
     kernel.fair.spread_shares(&kernel.core, &all, true);
@@ -657,7 +657,7 @@ fn a_change_of_nice_keeps_the_stretch_and_one_of_policy_does_not() {
             fair.dequeue_task(core, C0, task, save);
             fair.put_prev_task(core, C0, task, Some(task));
             fair.attr_changing(core, task, &attr);
-            core.tasks[task.index()].attr = attr;
+            core.tasks[task.index()].attr = attr.into();
             let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
             fair.enqueue_task(core, C0, task, restore);
             fair.set_next_task(core, C0, task, false);
@@ -670,7 +670,7 @@ fn a_change_of_nice_keeps_the_stretch_and_one_of_policy_does_not() {
 }
 
 impl Kernel {
-    /// Ticks of CPU 0, in steps of a millisecond, until `task` is on CPU 1; at most 20.
+    /// Number of ticks of CPU 0, in steps of a millisecond, until `task` is on CPU 1; at most 20.
     fn ticks_until_moved(&mut self, task: TaskId) -> Option<usize> {
         (1..=20).find(|_| {
             self.pass(MS);
@@ -680,7 +680,7 @@ impl Kernel {
     }
 
     fn pin(&mut self, task: TaskId) {
-        self.core.tasks[task.index()].cpus_allowed = schedlab_model::CpuMask::only(C0);
+        self.core.tasks[task.index()].cpus_allowed = schedlab_model::CpuMask::only(C0).into();
     }
 }
 
@@ -730,7 +730,8 @@ fn section_5_7_balancing_takes_half_of_the_difference_of_each_group() {
     assert!(moved[0] != moved[1] && moved[2] != moved[3], "one of each group: {moved:?}");
 }
 
-/// The CPU for a task that was last on CPU 0, which has `nr` tasks, woken by what runs on CPU 1.
+/// The CPU for a task whose last CPU is CPU 0, which has `nr` tasks. The running task of CPU 1
+/// wakes it.
 fn cpu_of_woken(
     rules: Rules,
     nr: usize,
@@ -762,7 +763,7 @@ fn cpu_of_woken(
 fn section_5_5_a_woken_task_follows_its_waker_if_that_is_not_much_more_loaded() {
     for rules in [FIRST, LATER] {
         let cpu = |nr, sync| cpu_of_woken(rules, nr, sync, |_, _| ());
-        // 2048 on the waker's CPU are more than 112 % of 1024, and less than of 2048.
+        // 2048 on the waker's CPU exceed 112 % of 1024, but not of 2048.
         assert_eq!([cpu(1, false), cpu(2, false), cpu(3, false)], [C0, C1, C1], "{}", rules.name);
         // An idle CPU keeps its task; a waker that is about to sleep does not count.
         assert_eq!([cpu(0, false), cpu(1, true)], [C0, C1], "{}", rules.name);
@@ -772,7 +773,7 @@ fn section_5_5_a_woken_task_follows_its_waker_if_that_is_not_much_more_loaded() 
 #[test]
 fn section_5_5_a_synchronous_waker_attracts_cold_tasks() {
     let heat = |kernel: &mut Kernel, task| kernel.entity(task).exec_start = 999_900_000;
-    // Cold it comes in any case; hot it comes only if the loads allow it.
+    // A cold task moves in any case; a hot one only if the loads allow it.
     assert_eq!(cpu_of_woken(FIRST, 0, true, |_, _| ()), C1);
     assert_eq!(cpu_of_woken(FIRST, 0, true, heat), C1, "the waker's CPU will be idle as well");
     let heavy = |kernel: &mut Kernel, task| {

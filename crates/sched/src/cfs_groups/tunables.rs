@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tunables: the files of /proc/sys/kernel, and the bits of sched_features, a sum of numbers in
-//! 2.6.24 and words since.
+//! Tunables: the files of /proc/sys/kernel, and the bits of sched_features, which are a sum of
+//! numbers in 2.6.24 and words since then.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sysctl.c, kernel/sched{,_fair}.c, sched_features.h. A
 //! time of 0 means the kernel's own default, scaled by the number of CPUs.
@@ -141,7 +141,7 @@ pub const TUNABLES_2_6_32: &[Tunable] = &[
     switch("ASYM_EFF_LOAD", true, "feature: the load that leaves a CPU is not scaled by shares"),
 ];
 
-/// Bits of sched_features, each as the name that it has in either version.
+/// Bits of sched_features, each with its names in both versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's own list of switches")]
 pub struct Features {
@@ -204,7 +204,7 @@ pub struct Values {
     pub nr_latency: u64,
     /// How long a task stays cache-hot.
     pub migration_cost: Nanos,
-    /// Most tasks that one balancing examines.
+    /// Maximum number of tasks that one balancing attempt examines.
     pub nr_migrate: u32,
     /// Whether a child runs first.
     pub child_runs_first: bool,
@@ -214,14 +214,14 @@ pub struct Values {
     pub shares_ratelimit: Nanos,
     /// Least change of shares.
     pub shares_thresh: u64,
-    /// Shares of the root group, where it is one among groups.
+    /// Shares of the root group, if it is an entity next to other groups.
     pub root_shares: u64,
     /// Feature bits.
     pub features: Features,
 }
 
 impl Values {
-    /// The values of `options` for `rules` on `nr_cpus`. What a version does not know is off.
+    /// The values of `options` for `rules` on `nr_cpus`. Features unknown to a version are off.
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map_or(0, |(_, value)| value);
@@ -253,7 +253,7 @@ impl Values {
 }
 
 impl Features {
-    /// From words, or from the sum `bits` of those that 2.6.24 has.
+    /// Reads words, or the sum `bits` of the features that 2.6.24 has.
     fn new(rules: &Rules, on: impl Fn(&str) -> bool, bits: u64) -> Self {
         let bit = |value: u64| bits & value != 0;
         Self {

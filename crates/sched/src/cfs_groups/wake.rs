@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a woken task preempts, the buddies that this makes, and the averages of who wakes whom.
+//! Whether a woken task preempts, the buddies that this makes, and averages of how tasks wake each
+//! other.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched_fair.c (`check_preempt_wakeup`,
 //! `wakeup_preempt_entity`, `wakeup_gran`, `adaptive_gran`, `set_last_buddy`, `yield_task_fair`),
@@ -14,7 +15,7 @@ use crate::fair::rbtree::NIL;
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
 impl Fair {
-    /// Brings both entities to the queue that they have in common.
+    /// Walks up from both entities to their common queue.
     pub(super) fn matching(&self, mut a: u32, mut b: u32) -> (u32, u32) {
         while self.ent(a).depth > self.ent(b).depth {
             a = self.ent(a).parent;
@@ -137,7 +138,8 @@ impl Fair {
         if load.weight == NICE_0_LOAD { granularity } else { calc_delta_fair(granularity, load) }
     }
 
-    /// Less for a task that soon wakes others: `curr` is to run for twice that long for each task.
+    /// Reduces the granularity for a task that soon wakes others: `curr` should run for twice that
+    /// time for each task.
     fn adaptive_gran(&self, curr: u32, e: u32) -> Nanos {
         let se = self.ent(curr);
         let ran = se.sum_exec_runtime - se.prev_sum_exec_runtime;
@@ -164,7 +166,7 @@ impl Fair {
         }
     }
 
-    /// The running task of `cpu` calls sched_yield.
+    /// Handles sched_yield of the running task of `cpu`.
     pub(super) fn do_yield(&mut self, core: &Core, cpu: CpuId) {
         let Some(curr) = core.rq(cpu).curr else { return };
         let e = self.task_entity(curr);
@@ -186,7 +188,7 @@ impl Fair {
         self.ents[e as usize].vruntime = self.ent(last).vruntime.wrapping_add(1);
     }
 
-    /// Task entity `e` goes to sleep (2.6.32).
+    /// Records that task entity `e` goes to sleep (2.6.32).
     pub(super) fn note_sleep(&mut self, e: u32) {
         let ran = self.ent(e).sum_exec_runtime;
         let granularity = self.values.wakeup_granularity;
@@ -200,7 +202,7 @@ impl Fair {
         }
     }
 
-    /// Task entity `e` has woken another (2.6.32).
+    /// Records that task entity `e` has woken another (2.6.32).
     pub(super) fn note_wakeup(&mut self, e: u32) {
         let ran = self.ent(e).sum_exec_runtime;
         let habits = self.habits_mut(e);

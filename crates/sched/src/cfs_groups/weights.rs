@@ -54,7 +54,7 @@ pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
     if of.weight == NICE_0_LOAD { delta } else { calc_delta_mine(delta, NICE_0_LOAD, of) }
 }
 
-/// cpu.shares of a cpu.weight: 100 is 1024, which is what the two defaults are; at least 2.
+/// cpu.shares for a cpu.weight: 100 becomes 1024, because these are the two defaults; at least 2.
 pub const fn shares_of(cpu_weight: u32) -> u64 {
     let shares = (cpu_weight as u64 * NICE_0_LOAD + 50) / 100;
     if shares < MIN_SHARES {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tasks count as active: from a wake-up to the 0-lag time after the task has blocked.
+//! Which tasks count as active: from a wake-up to the 0-lag time after the task blocks.
 //!
 //! Source: Linux kernel/sched/deadline.c (task_contending, task_non_contending,
 //! inactive_task_timer, migrate_task_rq_dl, enqueue_dl_entity, dequeue_dl_entity).
@@ -11,9 +11,9 @@ use schedlab_model::{CpuId, Policy, TaskId};
 /// How the bandwidth of a task counts (`this_bw` and `running_bw` of a CPU).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counted {
-    /// Where, and how much.
+    /// The CPU where it counts, and its bandwidth.
     on: Option<(CpuId, u64)>,
-    /// Among the active ones.
+    /// Whether it counts as active.
     active: bool,
     /// Whether the task has blocked, left the class or exited, and the timer of its 0-lag time
     /// runs.
@@ -23,10 +23,10 @@ pub(super) struct Counted {
 }
 
 impl DlClass {
-    /// `task` is runnable on `cpu`: it counts there, as active.
+    /// Counts `task`, which is runnable on `cpu`, there and as active.
     pub(super) fn contend(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         if core.task(task).attr.policy != Policy::Deadline {
-            // It runs on what it is lent, which counts with the one that lends.
+            // It runs on lent parameters, which count with the lender.
             return;
         }
         let state = &mut self.tasks[task.index()];
@@ -46,7 +46,7 @@ impl DlClass {
         }
     }
 
-    /// `task` counts nowhere.
+    /// Removes `task` from all counts.
     pub(super) fn uncount(&mut self, task: TaskId) {
         let counted = &mut self.tasks[task.index()].counted;
         let active = std::mem::take(&mut counted.active);
@@ -57,8 +57,8 @@ impl DlClass {
         self.grub.remove(cpu, bandwidth);
     }
 
-    /// `task` blocks, leaves the class or exits. If `gone`, its bandwidth is free when it is no
-    /// longer active.
+    /// Handles `task` blocking, leaving the class or exiting. If `gone`, its bandwidth becomes free
+    /// when it is no longer active.
     pub(super) fn stop_contending(&mut self, core: &mut Core, task: TaskId, gone: bool) {
         let state = &mut self.tasks[task.index()];
         if state.entity.dl_runtime == 0 {
@@ -75,7 +75,7 @@ impl DlClass {
         }
     }
 
-    /// The 0-lag time has passed (`inactive_task_timer`).
+    /// Handles the end of the 0-lag time (`inactive_task_timer`).
     pub(super) fn become_inactive(&mut self, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.counted.non_contending = false;
@@ -91,7 +91,7 @@ impl DlClass {
         }
     }
 
-    /// What the running `task` is charged for `ns` on `cpu`.
+    /// The charge of the running `task` for `ns` on `cpu`.
     pub(super) fn charged(&self, cpu: CpuId, task: TaskId, ns: u64) -> u64 {
         let state = &self.tasks[task.index()];
         match state.counted.on {

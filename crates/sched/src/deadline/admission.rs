@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Admission: whether one more task fits, and the checks of sched_setattr(2).
+//! Admission: whether another task fits, and the checks of sched_setattr(2).
 //!
 //! Source: Linux kernel/sched/deadline.c (sched_dl_overflow, __dl_overflow, __checkparam_dl) and
 //! syscalls.c, 6.12.63; sched_init_dl_servers of 7.0 and 7.2. The whole machine is one root domain,
-//! every CPU has capacity 1024.
+//! and every CPU has capacity 1024.
 //!
 //! The servers of all CPUs are admitted from the start. 7.0 and 7.1 admit two for each CPU, that of
-//! fair and that of sched_ext tasks, though nobody may ever load a scheduler; 7.2 admits the latter
-//! when a scheduler is loaded (no kernel before it has `dl_bw_attached`, by its type
-//! information), and lets the former go when that takes all fair tasks.
+//! fair and that of sched_ext tasks, even if no scheduler is ever loaded. 7.2 admits the latter
+//! when a scheduler is loaded (no kernel before it has `dl_bw_attached`, by its type information).
+//! It releases the former when that scheduler takes all fair tasks.
 
 use super::{DlClass, DlOptions};
 use crate::boundary::core::Core;
@@ -20,14 +20,14 @@ const RUNTIME_MIN: u64 = 1 << 10;
 /// Bandwidth of the machine (`struct dl_bw`), in 2^-20 of a CPU.
 #[derive(Debug)]
 pub struct Admission {
-    /// What may be in use on all CPUs together; `None`: anything.
+    /// Bandwidth that all CPUs together may use; `None`: no limit.
     limit: Option<u64>,
-    /// In use.
+    /// Bandwidth in use.
     total: u64,
 }
 
 impl Admission {
-    /// Only the servers are admitted.
+    /// Admission of the servers only.
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
         let cpus = u64::from(nr_cpus);
         Self {
@@ -36,7 +36,7 @@ impl Admission {
         }
     }
 
-    /// Takes `new` in place of `old`, if that fits.
+    /// Replaces `old` by `new`, if it fits.
     fn exchange(&mut self, old: u64, new: u64) -> bool {
         let total = self.total - old + new;
         let fits = self.limit.is_none_or(|limit| total <= limit);
@@ -46,14 +46,14 @@ impl Admission {
         fits
     }
 
-    /// Returns `bandwidth`.
+    /// Releases `bandwidth`.
     pub fn release(&mut self, bandwidth: u64) {
         self.total -= bandwidth;
     }
 }
 
 impl DlClass {
-    /// Whether `task` may have `attr`; if so its share is taken.
+    /// Checks that `task` may have `attr`, and reserves its share.
     pub(super) fn admit_task(
         &mut self,
         core: &Core,

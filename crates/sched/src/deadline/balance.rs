@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU a deadline task runs on: choice at wake-up, push and pull.
+//! Chooses the CPU of a deadline task: at wake-up, by push and by pull.
 //!
 //! Source: Linux kernel/sched/deadline.c (select_task_rq_dl, find_later_rq, push_dl_task,
 //! pull_dl_task).
@@ -46,7 +46,8 @@ impl DlClass {
         self.domains.nearest(&later, t.cpu, this_cpu)
     }
 
-    /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once. True if it moved.
+    /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once. Returns whether it
+    /// moved.
     pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(task) = self.pushable.first_task(cpu) else { return false };
         if let Some(curr) = Self::dl_curr(core, cpu)
@@ -66,7 +67,7 @@ impl DlClass {
         }
     }
 
-    /// Pulls to `cpu` waiting tasks of other CPUs that are earlier than all it has.
+    /// Pulls to `cpu` waiting tasks of other CPUs that are earlier than all of its own.
     pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
         let mut earliest_pulled = Nanos::MAX;
         let others = self.overloaded.and_not(&CpuMask::only(cpu));

@@ -13,7 +13,7 @@ const BW_SHIFT: u32 = 20;
 /// Bits dropped from times before two of them are multiplied (DL_SCALE).
 const DL_SCALE: u32 = 10;
 
-/// Share of a CPU, 2^20 being a whole one: floor(2^20 * runtime / period) (`to_ratio`).
+/// Share of a CPU: floor(2^20 * runtime / period), so 2^20 is a whole CPU (`to_ratio`).
 pub fn to_ratio(period: Nanos, runtime: Nanos) -> u64 {
     if period == 0 {
         return 0;
@@ -21,7 +21,7 @@ pub fn to_ratio(period: Nanos, runtime: Nanos) -> u64 {
     ((u128::from(runtime) << BW_SHIFT) / u128::from(period)) as u64
 }
 
-/// What is kept of a task (`struct sched_dl_entity`).
+/// State of a task (`struct sched_dl_entity`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Entity {
     /// Budget in each period (`dl_runtime`).
@@ -30,17 +30,17 @@ pub struct Entity {
     pub dl_deadline: Nanos,
     /// Period (`dl_period`).
     pub dl_period: Nanos,
-    /// Budget left; below 0 what was used beyond it.
+    /// Budget left; negative after an overrun.
     pub runtime: i64,
     /// Absolute deadline.
     pub deadline: Nanos,
-    /// Out of budget until the timer renews it.
+    /// Whether it is out of budget until the timer renews it.
     pub throttled: bool,
-    /// Gave up the rest of its budget (sched_yield).
+    /// Whether it gave up the rest of its budget (sched_yield).
     pub yielded: bool,
-    /// Reclaims bandwidth that others leave unused (SCHED_FLAG_RECLAIM).
+    /// Whether it reclaims unused bandwidth (SCHED_FLAG_RECLAIM).
     pub reclaim: bool,
-    /// The parameters it is lent (`pi_se`).
+    /// Lent parameters, if any (`pi_se`).
     pub lent: Option<Params>,
 }
 
@@ -106,14 +106,14 @@ impl Entity {
         (now < at + 1_000).then_some(at)
     }
 
-    /// A period that starts now, with all of its budget.
+    /// Starts a period now, with the full budget.
     pub fn start_period(&mut self, now: Nanos) {
         let Params { runtime, deadline, .. } = self.params();
         self.deadline = now + deadline;
         self.runtime = runtime as i64;
     }
 
-    /// Whether what is left, used until the deadline, is more than the task's density allows.
+    /// Whether using the rest of the budget until the deadline would exceed the task's density.
     pub fn overflows(&self, now: Nanos) -> bool {
         let params = self.params();
         let left = i128::from(params.deadline >> DL_SCALE) * i128::from(self.runtime >> DL_SCALE);
@@ -121,7 +121,7 @@ impl Entity {
         laxity * i128::from(params.runtime >> DL_SCALE) < left
     }
 
-    /// The task wakes: it keeps budget and deadline if allowed, or else they are renewed
+    /// Handles a wake-up: the task keeps budget and deadline if allowed; otherwise both are renewed
     /// (`update_dl_entity`).
     pub fn wake(&mut self, now: Nanos) {
         let is_current = !self.is_new() && self.deadline >= now;
@@ -135,23 +135,24 @@ impl Entity {
         }
     }
 
-    /// Leaves of the budget what the density allows until the deadline (update_dl_revised_wakeup).
+    /// Reduces the budget to what the density allows until the deadline (update_dl_revised_wakeup).
     pub fn revise(&mut self, now: Nanos) {
         let laxity = u128::from(self.deadline - now);
         self.runtime = ((u128::from(self.density()) * laxity) >> BW_SHIFT) as i64;
     }
 
-    /// Whether it wakes after its deadline but before its next period: it must wait for that one.
+    /// Whether it wakes after its deadline but before its next period, and so must wait for that
+    /// period.
     pub fn wakes_between(&self, now: Nanos) -> bool {
         !self.is_new() && !self.is_implicit() && self.deadline < now && now < self.next_period()
     }
 
-    /// The timer renews the budget (`replenish_dl_entity`): periods are added until the overrun is
+    /// Renews the budget at the timer (`replenish_dl_entity`): adds periods until the overrun is
     /// paid.
     pub fn replenish(&mut self, now: Nanos) {
         let params = self.params();
         if self.dl_runtime == 0 {
-            // It is of another policy and has only the lent parameters.
+            // A task of another policy has only the lent parameters.
             self.start_period(now);
         }
         if self.yielded && self.runtime > 0 {
@@ -169,8 +170,8 @@ impl Entity {
         self.throttled = false;
     }
 
-    /// When the bandwidth of a task that stops using it is free again (0-lag time): until then it
-    /// could have used its share without a break.
+    /// When the bandwidth of a task that stops using it becomes free (0-lag time): until then the
+    /// task could have used its share without a break.
     pub fn zero_lag(&self) -> Nanos {
         let used = i128::from(self.runtime) * i128::from(self.dl_period);
         let ahead = used / i128::from(self.dl_runtime.max(1));
@@ -240,11 +241,11 @@ mod tests {
         task.runtime = -25 * MS as i64;
         task.replenish(200 * MS);
         assert_eq!(state(&task), (500 * MS, 5 * MS as i64, false, false));
-        // A yield gives the rest away.
+        // A yield gives up the rest of the budget.
         task.yielded = true;
         task.replenish(500 * MS);
         assert_eq!(state(&task), (600 * MS, 10 * MS as i64, false, false));
-        // Too late: anew.
+        // Too late: a new period starts.
         task.runtime = 0;
         task.replenish(900 * MS);
         assert_eq!(state(&task), (1_000 * MS, 10 * MS as i64, false, false));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the deadline class compared: deadlines, of tasks with budget.
+//! The values that the deadline class compared: deadlines of tasks with budget.
 
 use super::DlClass;
 use super::queue::First;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{
+    Candidate, Contest, Explain, Explanation, Fact, Rule, Step, StepKind, Who,
+};
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, TaskId};
 
@@ -57,6 +59,9 @@ impl Explain for DlClass {
             });
         }
         into.contests.push(contest);
+        if let Some(facts) = self.server_facts(cpu) {
+            into.steps.push(Step { kind: StepKind::Server, cpu, who: None, facts });
+        }
     }
 
     fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
@@ -72,7 +77,7 @@ impl Explain for DlClass {
 }
 
 impl DlClass {
-    /// The numbers of `task`.
+    /// The explained values of `task`.
     pub(super) fn task_facts(&self, cpu: CpuId, task: TaskId) -> Vec<Fact> {
         let entity = self.entity(task);
         let mut facts = vec![
@@ -87,7 +92,7 @@ impl DlClass {
             facts.push(Fact::flag("boosted", true));
         }
         if entity.reclaim {
-            // What it is charged for a millisecond.
+            // The charge for a millisecond.
             facts.push(Fact::ns("reclaim_charge", self.charged(cpu, task, NSEC_PER_MSEC)));
         }
         facts

@@ -25,7 +25,9 @@
 //! replenish_dl_entity, enqueue_dl_entity), 6.12.63, 6.18 and 7.2.
 
 use super::cbs::Entity;
+use super::tunables::DlBug;
 use crate::boundary::core::{CLASSES_MAX, Core};
+use crate::boundary::explain::Fact;
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, DeadlineParams, Nanos, Policy};
 
@@ -49,35 +51,38 @@ pub enum StopRule {
 /// The server of one CPU.
 #[derive(Clone, Copy, Debug)]
 struct Server {
-    /// Budget and deadline; `throttled`: not in the queue.
+    /// Budget and deadline; `throttled` means that it is not in the queue.
     entity: Entity,
-    /// It has started (`dl_server_active`).
+    /// Whether it has started (`dl_server_active`).
     active: bool,
-    /// It is out of the queue to wait for zero laxity (`dl_defer_armed`).
+    /// Whether it is out of the queue to wait for zero laxity (`dl_defer_armed`).
     armed: bool,
-    /// It has had to run: at the next replenishment it is queued at once (`dl_defer_running`).
+    /// Whether it had to run: the next replenishment then queues it at once (`dl_defer_running`).
     defer_running: bool,
-    /// Idle time has used up its budget: its timer stops it (`dl_defer_idle`, 7.x).
+    /// Whether idle time has used up its budget, so that its timer stops it (`dl_defer_idle`, 7.x).
     idle_wait: bool,
-    /// Since when fair tasks have been runnable here without a break, as of the last charge.
+    /// Start of the time in which fair tasks have been runnable here without a break, at the last
+    /// charge.
     session: Nanos,
-    /// It has stopped for good in the session that began then (ext server): it starts with the
-    /// first task of another one.
+    /// Start of the session in which it stopped for good (ext server). It starts again with the
+    /// first task of another session.
     over: Option<Nanos>,
     /// CPU time of the fair class up to the last charge.
     exec_seen: Nanos,
     /// Time of the last charge, and the CPU time of all classes by then.
     seen: (Nanos, Nanos),
-    /// Before then the budget cannot be used up: at the last charge that much of it was left.
+    /// The budget cannot be used up before this time; computed from the rest at the last charge.
     lasts_until: Nanos,
     /// When the timer should fire.
     wanted: Nanos,
+    /// How often it has stopped while it was not in the queue, because its tasks had left.
+    early_stops: u32,
     /// The only timer that counts. Earlier ones are not cancelled but ignored.
     under_way: Option<Nanos>,
 }
 
 impl Server {
-    /// A period that starts now; a deferred server waits for zero laxity (replenish_dl_new_period).
+    /// Starts a period now; a deferred server waits for zero laxity (replenish_dl_new_period).
     fn new_period(&mut self, now: Nanos) {
         self.entity.start_period(now);
         if !self.defer_running {
@@ -95,14 +100,14 @@ impl Server {
         (self.entity.deadline as i64 - self.entity.runtime).max(0) as Nanos
     }
 
-    /// The last part of enqueue_dl_entity: when the timer is to fire, if it is to wait; else it is
-    /// in the queue.
+    /// The last part of enqueue_dl_entity: returns when the timer should fire, if the server must
+    /// wait; otherwise it is in the queue.
     fn settle(&mut self, now: Nanos) -> Option<Nanos> {
         if !self.entity.throttled {
             return None;
         }
         let at = if self.armed { self.zero_laxity() } else { self.entity.next_period() };
-        // As start_dl_timer: not if that is a microsecond or more ago.
+        // As in start_dl_timer: no timer if that is a microsecond or more ago.
         if now < at + 1_000 {
             return Some(at);
         }
@@ -110,7 +115,7 @@ impl Server {
         None
     }
 
-    /// The budget is renewed (replenish_dl_entity).
+    /// Renews the budget (replenish_dl_entity).
     fn replenish(&mut self, now: Nanos) {
         let entity = &mut self.entity;
         if self.armed && (entity.deadline < now || entity.overflows(now)) {
@@ -127,6 +132,7 @@ impl Server {
 #[derive(Debug)]
 pub struct FairServers {
     rule: StopRule,
+    bug: Option<DlBug>,
     has_runtime: bool,
     cpus: Vec<Server>,
 }
@@ -143,8 +149,13 @@ fn fair_tasks(core: &Core, cpu: CpuId) -> (u32, Nanos) {
 }
 
 impl FairServers {
-    /// Servers of `runtime` ns in each `period` ns.
-    pub fn new(rule: StopRule, runtime: Nanos, period: Nanos, nr_cpus: u32) -> Self {
+    /// Servers with `runtime` ns in each `period` ns.
+    pub fn new(
+        (rule, bug): (StopRule, Option<DlBug>),
+        runtime: Nanos,
+        period: Nanos,
+        nr_cpus: u32,
+    ) -> Self {
         let mut entity = Entity::default();
         let runtime_ns = runtime.min(period);
         entity.set_params(&DeadlineParams {
@@ -165,12 +176,13 @@ impl FairServers {
             seen: (0, 0),
             lasts_until: 0,
             wanted: 0,
+            early_stops: 0,
             under_way: None,
         };
-        Self { rule, has_runtime: runtime_ns > 0, cpus: vec![server; nr_cpus as usize] }
+        Self { rule, bug, has_runtime: runtime_ns > 0, cpus: vec![server; nr_cpus as usize] }
     }
 
-    /// These servers become active: earlier execution was not theirs.
+    /// Activates these servers: they are not charged for earlier execution.
     pub fn begin(&mut self, core: &Core) {
         let class = core.class_of(Policy::Normal);
         for cpu in core.cpus.iter() {
@@ -182,8 +194,8 @@ impl FairServers {
         }
     }
 
-    /// The server of `cpu`, which is about to stop, starts again only when the tasks that are
-    /// runnable now have all left.
+    /// Makes the server of `cpu`, which is about to stop, wait until all tasks that are runnable
+    /// now have left.
     pub fn wait_for_next(&mut self, cpu: CpuId) {
         let server = &mut self.cpus[cpu.index()];
         server.over = Some(server.session);
@@ -235,6 +247,7 @@ impl FairServers {
         if was_active {
             self.charge(core, cpu, ran, false);
             if ends && self.rule == StopRule::LastLeaves {
+                self.cpus[cpu.index()].early_stops += u32::from(was_queued.is_none());
                 self.stop(cpu);
             }
         }
@@ -258,7 +271,8 @@ impl FairServers {
         self.queued(cpu) != was_queued
     }
 
-    /// `idle` has passed in which fair tasks could have run (dl_server_update_idle_time, to 6.18).
+    /// Subtracts `idle`, a time in which fair tasks could have run (dl_server_update_idle_time, up
+    /// to 6.18).
     fn take_idle_time(&mut self, cpu: CpuId, idle: Nanos) {
         let server = &mut self.cpus[cpu.index()];
         if idle > 0 && server.entity.runtime >= 0 {
@@ -270,14 +284,14 @@ impl FairServers {
         }
     }
 
-    /// The budget has just been charged or renewed.
+    /// Updates the earliest end of the budget after a charge or renewal.
     fn note_budget(&mut self, now: Nanos, cpu: CpuId) {
         let server = &mut self.cpus[cpu.index()];
         server.lasts_until = now.saturating_add_signed(server.entity.runtime);
     }
 
-    /// Charges the time that fair tasks `ran`, or that none did, to the budget. `is_idle`: none
-    /// does now.
+    /// Charges the budget for the time that fair tasks `ran`, or for idle time. `is_idle`: none
+    /// runs now.
     fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos, is_idle: bool) {
         let now = core.now;
         let server = &mut self.cpus[cpu.index()];
@@ -295,7 +309,7 @@ impl FairServers {
                 server.entity.runtime = 0;
                 return;
             }
-            // Fair tasks got their share without help: a new period, deferred.
+            // Fair tasks got their share without help, so a deferred period begins.
             server.defer_running = false;
             server.new_period(now);
             server.idle_wait = is_idle;
@@ -312,7 +326,7 @@ impl FairServers {
         self.settle(core, cpu);
     }
 
-    /// Fair tasks have been runnable since `since`.
+    /// Starts the server; fair tasks have been runnable since `since`.
     fn start(&mut self, core: &mut Core, cpu: CpuId, since: Nanos) {
         let revised = self.rule == StopRule::OrIdle;
         let server = &mut self.cpus[cpu.index()];
@@ -330,7 +344,40 @@ impl FairServers {
         self.settle(core, cpu);
     }
 
-    /// The server of `cpu` has no task to run.
+    /// With a bug: the server of `cpu`, which has no task to run, gives up the rest of its period.
+    /// Returns whether it goes on.
+    pub fn yields(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        match self.bug {
+            Some(DlBug::Yields) => {}
+            Some(DlBug::StoppedYields) => {
+                self.cpus[cpu.index()].entity.runtime = 0;
+                return false;
+            }
+            _ => return false,
+        }
+        let server = &mut self.cpus[cpu.index()];
+        server.entity.runtime = 0;
+        server.entity.throttled = true;
+        self.settle(core, cpu);
+        self.queued(cpu).is_none()
+    }
+
+    /// The state of the server of `cpu`.
+    pub fn facts(&self, cpu: CpuId) -> Vec<Fact> {
+        let server = &self.cpus[cpu.index()];
+        vec![
+            Fact::flag("active", server.active),
+            Fact::flag("queued", self.queued(cpu).is_some()),
+            Fact::flag("timer", server.under_way.is_some()),
+            Fact::ns("runtime", server.entity.runtime),
+            Fact::ns("deadline", server.entity.deadline),
+            Fact::ns("charged_at", server.seen.0),
+            Fact::ns("session", server.session),
+            Fact::number("early_stops", server.early_stops),
+        ]
+    }
+
+    /// Stops the server of `cpu`, which has no task to run.
     pub fn stop(&mut self, cpu: CpuId) {
         let server = &mut self.cpus[cpu.index()];
         server.active = false;
@@ -357,7 +404,7 @@ impl FairServers {
         }
     }
 
-    /// The timer of `cpu` expired. Returns true if the CPU should pick again.
+    /// Handles the timer of `cpu`. Returns true if the CPU should pick again.
     pub fn timer(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if self.cpus[cpu.index()].under_way != Some(core.now) {
             return false;
@@ -381,12 +428,18 @@ impl FairServers {
             self.stop(cpu);
             return false;
         }
+        if self.bug == Some(DlBug::Sticks) && fair_tasks(core, cpu).0 == 0 {
+            server.replenish(now);
+            // It stays active, out of the queue and without a timer.
+            server.entity.throttled = true;
+            return self.queued(cpu) != was_queued;
+        }
         let zero_laxity = server.zero_laxity();
         if server.wanted > now {
             let at = server.wanted;
             self.arm(core, cpu, at);
         } else if server.armed && (now as i64) < zero_laxity as i64 - MIN_RESOLUTION {
-            // Fair tasks have used some of the budget meanwhile: there is time yet.
+            // Fair tasks have used some of the budget meanwhile, so zero laxity is later.
             self.arm(core, cpu, zero_laxity);
         } else {
             server.defer_running |= server.armed;

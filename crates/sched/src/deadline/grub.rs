@@ -9,9 +9,9 @@
 //! it could still claim the rest. Bandwidths are in units of 2^-20 of a CPU.
 //!
 //! Source: Linux kernel/sched/deadline.c (grub_reclaim, task_contending, task_non_contending,
-//! init_dl_rq_bw_ratio), 6.12.63; before 6.5 the equation was another one, which gave back more
-//! than was free (6.1 has it). Left out: the other use of the active bandwidth, choosing the
-//! frequency of the CPU (GRUB-PA).
+//! init_dl_rq_bw_ratio), 6.12.63; before 6.5 another equation gave back more than was free (6.1 has
+//! it). Left out: the other use of the active bandwidth, choosing the frequency of the CPU
+//! (GRUB-PA).
 
 use super::cbs::to_ratio;
 use schedlab_model::{CpuId, Nanos};
@@ -37,9 +37,9 @@ pub enum GrubRule {
 /// Bandwidth of the deadline entities of one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct CpuBandwidth {
-    /// Of all of them (`this_bw`).
+    /// Bandwidth of all of them (`this_bw`).
     this: u64,
-    /// Of the active ones (`running_bw`).
+    /// Bandwidth of the active ones (`running_bw`).
     running: u64,
 }
 
@@ -51,15 +51,15 @@ pub struct Grub {
     max_bw: u64,
     /// 1 / Umax in units of 2^-8 (`bw_ratio`).
     bw_ratio: u64,
-    /// Uextra of every CPU (`extra_bw`): Umax less what is admitted, spread over all CPUs. It wraps
-    /// below 0 where admission has no limit.
+    /// Uextra of every CPU (`extra_bw`): Umax minus the admitted bandwidth, divided by the number
+    /// of CPUs. It wraps below 0 if admission has no limit.
     extra_bw: u64,
     cpus: Vec<CpuBandwidth>,
 }
 
 impl Grub {
-    /// Nothing is admitted yet. `limit`: runtime and period that deadline tasks may have of a CPU
-    /// together; `None`: all of it.
+    /// Bandwidth before any admission. `limit`: runtime and period that all deadline tasks of a CPU
+    /// may use; `None`: the whole CPU.
     pub fn new(rule: GrubRule, limit: Option<(Nanos, Nanos)>, nr_cpus: u32) -> Self {
         let (max_bw, bw_ratio) = match limit {
             None => (BW_UNIT, 1 << RATIO_SHIFT),
@@ -71,40 +71,40 @@ impl Grub {
         Self { rule, max_bw, bw_ratio, extra_bw: max_bw, cpus }
     }
 
-    /// Admission has changed the bandwidth of one entity from `old` to `new` (`__dl_update`).
+    /// Handles a change of one entity's admitted bandwidth from `old` to `new` (`__dl_update`).
     pub fn admitted(&mut self, old: u64, new: u64) {
         let part = |bw: u64| bw / self.cpus.len() as u64;
         self.extra_bw = self.extra_bw.wrapping_add(part(old)).wrapping_sub(part(new));
     }
 
-    /// An entity of bandwidth `bw` belongs to `cpu` (`add_rq_bw`).
+    /// Adds an entity of bandwidth `bw` to `cpu` (`add_rq_bw`).
     pub fn add(&mut self, cpu: CpuId, bw: u64) {
         self.cpus[cpu.index()].this += bw;
     }
 
-    /// It does not any more (`sub_rq_bw`); it is not active.
+    /// Removes an inactive entity from `cpu` (`sub_rq_bw`).
     pub fn remove(&mut self, cpu: CpuId, bw: u64) {
         self.cpus[cpu.index()].this -= bw;
     }
 
-    /// An entity of `cpu` becomes active (`add_running_bw`).
+    /// Makes an entity of `cpu` active (`add_running_bw`).
     pub fn activate(&mut self, cpu: CpuId, bw: u64) {
         let cpu = &mut self.cpus[cpu.index()];
         cpu.running += bw;
         assert!(cpu.running <= cpu.this, "more bandwidth is active than there is");
     }
 
-    /// It is not any more (`sub_running_bw`).
+    /// Makes an entity of `cpu` inactive (`sub_running_bw`).
     pub fn deactivate(&mut self, cpu: CpuId, bw: u64) {
         self.cpus[cpu.index()].running -= bw;
     }
 
-    /// What a unit of time costs a reclaiming task of bandwidth `u` on `cpu`, in 2^-20.
+    /// The cost of a unit of time to a reclaiming task of bandwidth `u` on `cpu`, in 2^-20.
     pub fn rate(&self, cpu: CpuId, u: u64) -> u64 {
         let CpuBandwidth { this, running } = self.cpus[cpu.index()];
         let (inactive, extra) = (this - running, self.extra_bw);
         let free = inactive.wrapping_add(extra);
-        // Compared like this, as in the kernel, since what is free may be more than the whole.
+        // Compare in this form, as in the kernel, because the free bandwidth may exceed the whole.
         match self.rule {
             GrubRule::Before6_5 => {
                 let least = (u * self.bw_ratio) >> RATIO_SHIFT;
@@ -118,7 +118,7 @@ impl Grub {
         }
     }
 
-    /// What a reclaiming task of bandwidth `u` is charged for `ns` on `cpu`.
+    /// The charge of a reclaiming task of bandwidth `u` for `ns` on `cpu`.
     pub fn charge(&self, cpu: CpuId, u: u64, ns: Nanos) -> Nanos {
         ((u128::from(ns) * u128::from(self.rate(cpu, u))) >> BW_SHIFT) as Nanos
     }
@@ -158,10 +158,10 @@ mod tests {
         let mut grub = active(GrubRule::From6_5, LIMIT, &[u, v]);
         let both = ((u + v) * 269) >> 8;
         assert_eq!([grub.rate(CPU, u), grub.rate(CPU, v)], [both, both]);
-        // One alone is active: the bandwidth of the other is its own.
+        // Only one is active, and can use the bandwidth of the other.
         grub.deactivate(CPU, v);
         assert_eq!(grub.rate(CPU, u), 110_181);
-        // What left altogether is extra.
+        // Bandwidth that left the CPU becomes extra.
         grub.remove(CPU, v);
         grub.admitted(v, 0);
         assert_eq!(grub.rate(CPU, u), 110_181);
@@ -184,7 +184,7 @@ mod tests {
         grub.admitted(0, u);
         grub.add(CPU, u);
         grub.activate(CPU, u);
-        // Umax - u/2 is free beside it: less than Umax - u would leave, so its own rate holds.
+        // Umax - u/2 is free next to it: less than Umax - u would be left, so its own rate applies.
         assert_eq!(grub.rate(CPU, u), 110_181);
     }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The high-resolution tick of the deadline class (HRTICK_DL): it comes when the budget of the
-//! running task is used up, or might be, and looks.
+//! The high-resolution tick of the deadline class (HRTICK_DL). It fires when the budget of the
+//! running task is, or might be, used up, and checks it.
 //!
 //! Source: Linux kernel/sched/deadline.c (start_hrtick_dl, set_next_task_dl, task_tick_dl), 6.1,
-//! 6.12.63; see [`crate::boundary::hrtick`]. The tick comes after 10 us at least, so that a budget
-//! smaller than that is overrun. Left out: the tick of a fair server's own budget; it is looked at
-//! when fair tasks are accounted.
+//! 6.12.63; see [`crate::boundary::hrtick`]. The tick fires after at least 10 us, so a smaller
+//! budget is overrun. Left out: the tick of a fair server's own budget, which is checked when fair
+//! tasks are accounted.
 
 use super::{DlClass, token_of_hrtick};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, TaskId};
 
 impl DlClass {
-    /// `cpu` reschedules, and this class names `picked`.
+    /// Handles a reschedule of `cpu` in which this class picks `picked`.
     pub(super) fn hrtick_pick(&mut self, core: &mut Core, cpu: CpuId, picked: Option<TaskId>) {
         let Some(hrtick) = &mut self.hrtick else { return };
         let rule = hrtick.rule();
@@ -26,7 +26,7 @@ impl DlClass {
         }
     }
 
-    /// `task` runs on `cpu` with the budget that it has.
+    /// Starts the tick for `task`, which runs on `cpu` with its present budget.
     pub(super) fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let budget = self.tasks[task.index()].entity.runtime;
         if let Some(hrtick) = &mut self.hrtick {
@@ -34,7 +34,7 @@ impl DlClass {
         }
     }
 
-    /// A timer for a high-resolution tick of `cpu` expired.
+    /// Handles a high-resolution tick of `cpu`.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token_of_hrtick(cpu)));
         let Some(curr) = Self::dl_curr(core, cpu).filter(|_| due) else { return };

@@ -13,9 +13,9 @@
 //! mutex for which a task of this class waits runs with the parameters of the latter.
 //!
 //! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63. The
-//! modelled part of 6.1.158 is the same, except [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
-//! signal), and the rotation among equally good targets (of free CPUs the lowest is taken, of equal
-//! latest deadlines the highest CPU).
+//! modelled part of 6.1.158 is identical, except [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
+//! signal), and the rotation among equally good targets. The model takes the lowest of several free
+//! CPUs, and the highest of several CPUs with the latest deadline.
 
 mod active;
 mod admission;
@@ -43,24 +43,25 @@ use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
 use serving::Serving;
 pub use tunables::DlOptions;
 
-/// What the class keeps of a task.
+/// The class's state of a task.
 #[derive(Clone, Copy, Debug, Default)]
 struct DlTask {
     entity: Entity,
     /// CPU time charged so far (ns).
     exec_seen: Nanos,
-    /// Share of a CPU that admission counts for it; after it left until the 0-lag time.
+    /// Share of a CPU that admission counts for it. After the task leaves, it counts until the
+    /// 0-lag time.
     admitted: u64,
     counted: Counted,
-    /// Counts the renewals of its budget that were set; an older timer means nothing.
+    /// Number of the last renewal timer; older timers are invalid.
     replenishment: u32,
-    /// Counts its departures; as above.
+    /// Number of the last departure timer; older timers are invalid.
     departure: u32,
-    /// It has been lent parameters since it was queued last.
+    /// Whether parameters have been lent to it since it was last queued.
     lent_anew: bool,
 }
 
-/// What a timer is for; with the number of a task and of its timer a token.
+/// The purpose of a timer; with the numbers of task and timer it forms a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TimerKind {
     /// Renews the budget (`dl_timer`).
@@ -74,9 +75,9 @@ enum TimerKind {
 pub struct DlClass {
     options: DlOptions,
     domains: Domains,
-    /// Runnable tasks with budget, the running one included.
+    /// Runnable tasks with budget, including the running one.
     queues: DeadlineQueues,
-    /// Those that do not run and may use another CPU.
+    /// Waiting tasks that may use another CPU.
     pushable: DeadlineQueues,
     /// CPUs with pushable tasks (`dlo_mask`).
     overloaded: CpuMask,
@@ -84,9 +85,9 @@ pub struct DlClass {
     tasks: Vec<DlTask>,
     admission: Admission,
     grub: Grub,
-    /// From 6.12 on.
+    /// Servers, from 6.12 on.
     serving: Option<Serving>,
-    /// Only with the feature HRTICK_DL.
+    /// High-resolution ticks, only with the feature HRTICK_DL.
     hrtick: Option<Box<Hrticks>>,
 }
 
@@ -148,14 +149,14 @@ impl DlClass {
         }
     }
 
-    /// The queue of `cpu` has changed: so have its earliest deadline, and whether real-time
+    /// Handles a change in the queue of `cpu`: updates its earliest deadline, and whether real-time
     /// tasks avoid it.
     fn update_cpu(&mut self, core: &mut Core, cpu: CpuId) {
         self.cpudl.set(cpu, self.queues.earliest(cpu));
         core.claim_cpu(cpu, !self.queues.is_empty(cpu));
     }
 
-    /// Puts `task`, which has budget, among the runnable ones of `cpu`.
+    /// Adds `task`, which has budget, to the runnable tasks of `cpu`.
     fn queue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.queues.add(cpu, task, self.tasks[task.index()].entity.deadline);
         core.add_nr_running(cpu, 1);
@@ -174,8 +175,8 @@ impl DlClass {
         self.remove_pushable(cpu, task);
     }
 
-    /// Charges the CPU time since the last call to the running task of `cpu`; holds it back if its
-    /// budget is used up or given away (`update_curr_dl`).
+    /// Charges the running task of `cpu` for the CPU time since the last call. Throttles it if its
+    /// budget is used up or given up (`update_curr_dl`).
     fn update_curr(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(curr) = Self::dl_curr(core, cpu) else { return };
         let exec = core.sum_exec_runtime(curr);
@@ -189,7 +190,7 @@ impl DlClass {
             return;
         }
         self.unqueue(core, cpu, curr);
-        // What runs for a deadline task that waits is not held back: it gets another period.
+        // A task that runs for a waiting deadline task is not throttled: it gets another period.
         let is_lent = self.entity(curr).lent.is_some();
         if is_lent || !self.throttle(core, curr) {
             self.tasks[curr.index()].entity.replenish(core.now);
@@ -205,7 +206,7 @@ impl DlClass {
         self.queues.first(cpu) == Some(First::Task(task))
     }
 
-    /// Holds `task` back until its next period; false if that has begun already.
+    /// Throttles `task` until its next period. Returns false if that has already begun.
     fn throttle(&mut self, core: &mut Core, task: TaskId) -> bool {
         let state = &mut self.tasks[task.index()];
         let Some(at) = state.entity.timer_at(core.now) else { return false };
@@ -215,7 +216,7 @@ impl DlClass {
         true
     }
 
-    /// What a task that becomes runnable starts with.
+    /// Sets budget and deadline of a task that becomes runnable.
     fn refresh(&mut self, core: &mut Core, task: TaskId, flags: EnqueueFlags) {
         let now = core.now;
         let attr = &core.task(task).attr;
@@ -264,7 +265,7 @@ impl DlClass {
         }
     }
 
-    /// `task` leaves the class or exits: nothing of its budget stays.
+    /// Handles `task` leaving the class or exiting: its budget is lost.
     fn depart(&mut self, core: &mut Core, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.replenishment += 1;
@@ -272,7 +273,7 @@ impl DlClass {
         self.stop_contending(core, task, true);
     }
 
-    /// The budget of `task` is renewed (`dl_task_timer`).
+    /// Handles the renewal of the budget of `task` (`dl_task_timer`).
     fn replenish_timer(&mut self, core: &mut Core, task: TaskId) {
         let t = core.task(task);
         let (cpu, on_rq) = (t.cpu, t.on_rq);
@@ -501,13 +502,13 @@ impl SchedClass for DlClass {
     }
 
     fn lend(&mut self, _core: &Core, task: TaskId, donor: Option<TaskId>) {
-        // One that is lent parameters itself lends these on.
+        // A task with lent parameters lends these on.
         let lent = donor.map(|donor| self.entity(donor).params());
         let state = &mut self.tasks[task.index()];
         state.entity.lent = lent;
         state.lent_anew = lent.is_some();
         if state.lent_anew {
-            // It may have been held back when it began to wait for another mutex.
+            // It may have been throttled when it began to wait for another mutex.
             state.entity.throttled = false;
             state.replenishment += 1;
         }

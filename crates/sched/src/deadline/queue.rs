@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks and fair server of each CPU by deadline, and the CPUs by their earliest deadline.
+//! Queues of each CPU's tasks and fair server by deadline, and the order of CPUs by their earliest
+//! deadline.
 //!
 //! Source: Linux kernel/sched/deadline.c (`dl_rq.root`, `pushable_dl_tasks_root`) and
-//! cpudeadline.c. Equal deadlines keep the order in which they came.
+//! cpudeadline.c. Equal deadlines keep the order of arrival.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use std::collections::BTreeSet;
 
-/// Place in a queue: deadline, then order of coming.
+/// Key in a queue: deadline, then order of arrival.
 type Key = (Nanos, u64, TaskId);
 
 /// The task or server with the earliest deadline of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum First {
-    /// A task's.
+    /// A task.
     Task(TaskId),
-    /// The fair server's.
+    /// The fair server.
     Server,
 }
 
-/// One queue a CPU, ordered by deadline.
+/// One queue for each CPU, ordered by deadline.
 #[derive(Debug)]
 pub struct DeadlineQueues {
     cpus: Vec<BTreeSet<Key>>,
-    /// Deadline and order of coming of the fair server, where it is queued.
+    /// Deadline and order of arrival of the fair server, if it is queued.
     servers: Vec<Option<(Nanos, u64)>>,
-    /// Place of each task.
+    /// CPU and key of each task.
     places: Vec<Option<(CpuId, Key)>>,
     sequence: u64,
 }
@@ -53,7 +54,7 @@ impl DeadlineQueues {
         self.places[task.index()] = Some((cpu, key));
     }
 
-    /// Takes `task` out, if it is in.
+    /// Removes `task`, if it is queued.
     pub fn remove(&mut self, task: TaskId) {
         if let Some((cpu, key)) = self.places[task.index()].take() {
             self.cpus[cpu.index()].remove(&key);
@@ -93,7 +94,7 @@ impl DeadlineQueues {
         }
     }
 
-    /// The task of the earliest deadline.
+    /// The task with the earliest deadline.
     pub fn first_task(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].first().map(|key| key.2)
     }
@@ -123,7 +124,7 @@ pub struct CpuDl {
 }
 
 impl CpuDl {
-    /// All CPUs are free.
+    /// All CPUs, free.
     pub fn new(nr_cpus: u32) -> Self {
         Self {
             free: CpuMask::first(nr_cpus),
@@ -132,7 +133,7 @@ impl CpuDl {
         }
     }
 
-    /// The earliest deadline of `cpu` is now `earliest`.
+    /// Sets the earliest deadline of `cpu`.
     pub fn set(&mut self, cpu: CpuId, earliest: Option<Nanos>) {
         let old = std::mem::replace(&mut self.deadlines[cpu.index()], earliest);
         if old == earliest {

@@ -5,8 +5,8 @@
 //! Each CPU may have two: the fair server, and from 7.0 on the ext server for the tasks of a
 //! sched_ext scheduler. While such a scheduler has all fair tasks, the ext server is active,
 //! otherwise the fair server. The other one has no tasks to serve and is inactive here. (In the
-//! kernel it may still be active until it finds that out.) A sched_ext scheduler in partial mode
-//! has no server here.
+//! kernel it may stay active until it notices this.) A sched_ext scheduler in partial mode has no
+//! server here.
 //!
 //! A class cannot pick a task of another class. When the server's deadline is the earliest, this
 //! class picks no task and passes the pick down ([`Core::pass_pick_down`]). The real-time class
@@ -20,26 +20,27 @@ use super::fair_server::FairServers;
 use super::queue::First;
 use super::{DlClass, DlOptions, token_of_inactive_server};
 use crate::boundary::core::Core;
+use crate::boundary::explain::Fact;
 use schedlab_model::{CpuId, Policy, TaskId};
 
 /// How the bandwidth of a server counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ServerBandwidth {
-    /// Among the active bandwidth of its CPU.
+    /// Whether it counts as active bandwidth of its CPU.
     active: bool,
     /// Whether the server has stopped and the timer of its 0-lag time runs.
     non_contending: bool,
-    /// Counts the timers of 0-lag times; an older one means nothing.
+    /// Number of the last 0-lag timer; older timers are invalid.
     departure: u32,
 }
 
-/// The servers that act, one a CPU, and their bandwidth.
+/// The active servers, one for each CPU, and their bandwidth.
 #[derive(Debug)]
 pub(super) struct Serving {
     pub servers: FairServers,
     bandwidth: u64,
     cpus: Vec<ServerBandwidth>,
-    /// They are the ext servers.
+    /// Whether they are the ext servers.
     is_ext: bool,
     /// The inactive servers.
     others: Option<Box<Serving>>,
@@ -51,7 +52,7 @@ impl Serving {
         let (rule, runtime, period) = options.server?;
         // Numbers distinguish the timers of the two.
         let one = |runtime, period, is_ext, departure| Self {
-            servers: FairServers::new(rule, runtime, period, nr_cpus),
+            servers: FairServers::new((rule, options.bug), runtime, period, nr_cpus),
             bandwidth: to_ratio(period, runtime),
             cpus: vec![ServerBandwidth { departure, ..Default::default() }; nr_cpus as usize],
             is_ext,
@@ -63,13 +64,13 @@ impl Serving {
         Some(Self { others: ext, ..one(runtime, period, false, 0) })
     }
 
-    /// Whether others than those that act should: a scheduler has taken all fair tasks, or has
+    /// Whether the other servers should be active: a scheduler has taken all fair tasks, or has
     /// given them back.
     fn are_others_due(&self, core: &Core) -> bool {
         core.is_taken_over(Policy::Normal) != self.is_ext && self.others.is_some()
     }
 
-    /// The others act from now on.
+    /// Activates the other servers.
     fn change(&mut self, core: &Core) {
         let Some(mut others) = self.others.take() else { return };
         std::mem::swap(self, &mut others);
@@ -99,7 +100,7 @@ impl DlClass {
         chooses
     }
 
-    /// The servers that act stop, for the others to act.
+    /// Stops the active servers and activates the others.
     fn change_servers(&mut self, core: &mut Core) {
         let cpus = core.cpus;
         for cpu in cpus.iter() {
@@ -110,7 +111,7 @@ impl DlClass {
         }
     }
 
-    /// The timer of the server of `cpu` fires (`dl_server_timer`).
+    /// Handles the timer of the server of `cpu` (`dl_server_timer`).
     pub(super) fn server_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(serving) = &mut self.serving else { return };
         let chooses = serving.servers.timer(core, cpu);
@@ -128,7 +129,7 @@ impl DlClass {
         }
     }
 
-    /// The server of `cpu` has changed: so do its place in the queue and its bandwidth.
+    /// Handles a change of the server of `cpu`: updates its place in the queue and its bandwidth.
     fn follow_server(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(serving) = &mut self.serving else { return };
         let (queued, active) = (serving.servers.queued(cpu), serving.servers.is_active(cpu));
@@ -157,12 +158,12 @@ impl DlClass {
         }
     }
 
-    /// The 0-lag time of the stopped server of `cpu` has passed, if that timer is still valid.
+    /// Handles the 0-lag time of the stopped server of `cpu`, if that timer is still valid.
     pub(super) fn server_inactive(&mut self, cpu: CpuId, departure: u32) {
         let mut next = self.serving.as_mut();
         while let Some(serving) = next {
             let counted = &mut serving.cpus[cpu.index()];
-            // The number went through a token, which keeps thirty bits.
+            // The number was part of a token, which keeps thirty bits.
             let is_meant = (counted.departure ^ departure) << 2 == 0;
             if is_meant && std::mem::take(&mut counted.non_contending) {
                 counted.active = false;
@@ -179,7 +180,9 @@ impl DlClass {
         self.update_server(core, cpu);
         let mut first = self.queues.first(cpu);
         if first == Some(First::Server) && !Self::has_fair_tasks(core, cpu) {
-            self.stop_server(core, cpu);
+            if !self.server_yields(core, cpu) {
+                self.stop_server(core, cpu);
+            }
             first = self.queues.first(cpu);
         }
         core.pass_pick_down(cpu, first == Some(First::Server));
@@ -187,6 +190,16 @@ impl DlClass {
             Some(First::Task(task)) => Some(task),
             _ => None,
         }
+    }
+
+    /// Whether the server of `cpu`, which has no task to run, yields instead of stopping.
+    fn server_yields(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(serving) = &mut self.serving else { return false };
+        let yields = serving.servers.yields(core, cpu);
+        if yields {
+            self.follow_server(core, cpu);
+        }
+        yields
     }
 
     fn has_fair_tasks(core: &Core, cpu: CpuId) -> bool {
@@ -200,9 +213,9 @@ impl DlClass {
         }
     }
 
-    /// The server of `cpu` was picked, but the fair class picked no task: the task that it counted
-    /// was asleep (delayed dequeue), or a sched_ext scheduler keeps it or moves it to another CPU.
-    /// The server stops, and others may run.
+    /// Handles the case that the server of `cpu` was picked, but the fair class picked no task.
+    /// Either the task that it counted was asleep (delayed dequeue), or a sched_ext scheduler keeps
+    /// it or moves it to another CPU. The server stops, and others may run.
     pub(super) fn server_found_nobody(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if !core.is_pick_passed_down(cpu) {
             return false;
@@ -213,7 +226,14 @@ impl DlClass {
         {
             serving.servers.wait_for_next(cpu);
         }
-        self.stop_server(core, cpu);
+        if !self.server_yields(core, cpu) {
+            self.stop_server(core, cpu);
+        }
         true
+    }
+
+    /// The state of the server of `cpu`, for the rules of the state.
+    pub(super) fn server_facts(&self, cpu: CpuId) -> Option<Vec<Fact>> {
+        self.serving.as_ref().map(|serving| serving.servers.facts(cpu))
     }
 }

@@ -59,17 +59,30 @@ pub const EXT_SERVER: &[Tunable] = &[EXT_SERVER_RUNTIME, EXT_SERVER_PERIOD];
 /// Tunables of the class.
 pub const TUNABLES: &[Tunable] = &[DL_PERIOD_MIN, DL_PERIOD_MAX, HRTICK_DL];
 
-/// What differs between versions.
+/// The differences between versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DlRules {
-    /// What a reclaiming task is charged.
+    /// The charge of a reclaiming task.
     pub grub: GrubRule,
     /// When a fair server stops; versions before 6.12 have none.
     pub server_stops: StopRule,
     /// Whether the ext server of each CPU counts, even if it has no tasks to serve.
     pub counts_ext_server: bool,
-    /// The high-resolution tick.
+    /// Rule of the high-resolution tick.
     pub hrtick: HrtickRule,
+    /// A bug that the version does not have.
+    pub bug: Option<DlBug>,
+}
+
+/// A bug of the fair server. [`crate::bugs`] describes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DlBug {
+    /// A server that is picked without a task to run yields the rest of its period.
+    Yields,
+    /// A server that stops because it has no task to run yields, too.
+    StoppedYields,
+    /// A server whose timer expires while there are no tasks is never queued again.
+    Sticks,
 }
 
 impl DlRules {
@@ -79,6 +92,7 @@ impl DlRules {
         server_stops: StopRule::LastLeaves,
         counts_ext_server: false,
         hrtick: HrtickRule::LINUX_6_1,
+        bug: None,
     };
     /// Linux 6.6.
     pub const LINUX_6_6: Self =
@@ -106,24 +120,27 @@ pub struct DlOptions {
     pub period_min: Nanos,
     /// Longest period.
     pub period_max: Nanos,
-    /// Runtime and period that may be in use of each CPU (`sched_rt_runtime_us`,
-    /// `sched_rt_period_us`); `None`: anything.
+    /// Runtime and period that each CPU may use (`sched_rt_runtime_us`, `sched_rt_period_us`);
+    /// `None`: no limit.
     pub limit: Option<(Nanos, Nanos)>,
     /// The fair server of each CPU: when it stops, its runtime and period; from 6.12 on.
     pub server: Option<(StopRule, Nanos, Nanos)>,
     /// Runtime and period of the ext server of each CPU. Without runtime it is inactive.
     pub ext_server: Option<(Nanos, Nanos)>,
-    /// What a reclaiming task is charged.
+    /// The charge of a reclaiming task.
     pub grub: GrubRule,
     /// The high-resolution tick, with the feature HRTICK_DL.
     pub hrtick: Option<HrtickRule>,
+    /// A bug on purpose.
+    pub bug: Option<DlBug>,
 }
 
 impl DlOptions {
     /// The settings of a stack that declares [`TUNABLES`] and those of the real-time class.
     pub fn from_options(options: &Options, rules: DlRules) -> Self {
         let rt = RtOptions::from_options(options);
-        // As long as the period or longer is the whole CPU: the kernel takes no longer runtime.
+        // A runtime of the whole period or more is the whole CPU: the kernel accepts no longer
+        // runtime.
         let period = options.get(&RT_PERIOD.name);
         let runtime = options.get(&RT_RUNTIME.name).min(period);
         let has_servers = matches!(rt.bandwidth, Bandwidth::FairServer { .. });
@@ -144,10 +161,11 @@ impl DlOptions {
             ext_server,
             grub: rules.grub,
             hrtick: (options.get(&HRTICK_DL.name) == 1).then_some(rules.hrtick),
+            bug: rules.bug,
         }
     }
 
-    /// What the servers of each CPU use of that, in 2^-20 of a CPU.
+    /// The part of it that the servers of each CPU use, in 2^-20 of a CPU.
     pub fn server_bandwidth(&self) -> u64 {
         let ext = self.ext_server.map_or(0, |(runtime, period)| to_ratio(period, runtime));
         self.server.map_or(0, |(_, runtime, period)| to_ratio(period, runtime)) + ext
@@ -170,6 +188,7 @@ impl Default for DlOptions {
             ext_server: None,
             grub: GrubRule::From6_5,
             hrtick: None,
+            bug: None,
         }
     }
 }

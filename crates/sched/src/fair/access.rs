@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CPU selection and load balancing know and do: loads, lists of tasks, moves between CPUs.
+//! The view of CPU selection and load balancing: loads, lists of tasks, moves between CPUs.
 //!
 //! Source: Linux kernel/sched/fair.c (cpu_load, task_h_load, record_wakee, detach_task,
 //! attach_task, sched_idle_cpu, update_blocked_averages), core.c (avg_idle in ttwu_do_activate),
@@ -175,7 +175,7 @@ impl FairClass {
         (e != NIL).then(|| self.entity_task(e))
     }
 
-    /// A task wakes on `cpu`: ends the idle period (ttwu_do_activate).
+    /// Handles a wake-up on `cpu`: ends the idle period (ttwu_do_activate).
     pub(super) fn note_wakeup(&mut self, now: Nanos, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         if let Some(stamp) = state.idle_stamp.take() {

@@ -6,7 +6,7 @@
 
 use super::entity::{CfsRq, Entity};
 
-/// floor(a / b), b > 0; fast where `a` fits in 64 bits, which is nearly always.
+/// floor(a / b), b > 0; fast if `a` fits in 64 bits, which is nearly always the case.
 #[inline]
 pub fn div_floor(a: i128, b: i64) -> i64 {
     match i64::try_from(a) {
@@ -20,14 +20,14 @@ pub fn div_floor(a: i128, b: i64) -> i64 {
 pub struct Sums {
     /// The queue's `min_vruntime`, from which virtual runtimes are counted.
     base: u64,
-    /// Of virtual runtime, from `base` on, times weight.
+    /// Sum of virtual runtime, relative to `base`, times weight.
     weighted: i128,
-    /// Of weights.
+    /// Sum of weights.
     pub load: i64,
 }
 
 impl Sums {
-    /// Of what waits in `rq`, and of `running` if that is queued there.
+    /// Sums over the waiting entities of `rq`, and over `running` if that is queued there.
     #[inline]
     pub fn of(rq: &CfsRq, running: Option<&Entity>) -> Self {
         let mut sums = Self { base: rq.min_vruntime, weighted: rq.avg_vruntime, load: rq.avg_load };
@@ -44,6 +44,12 @@ impl Sums {
     #[inline]
     pub fn average(&self) -> u64 {
         let offset = if self.load == 0 { 0 } else { div_floor(self.weighted, self.load) };
+        self.base.wrapping_add(offset as u64)
+    }
+
+    /// V rounded towards 0 instead, as up to 6.6-rc4.
+    pub fn average_towards_zero(&self) -> u64 {
+        let offset = self.weighted / i128::from(self.load.max(1));
         self.base.wrapping_add(offset as u64)
     }
 

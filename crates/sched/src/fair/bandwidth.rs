@@ -21,7 +21,7 @@ use super::FairClass;
 use super::load::Change;
 use super::queue::Dequeue;
 use super::rbtree::NIL;
-use super::rules::{Rules, Throttling};
+use super::rules::{FairBug, Rules, Throttling};
 use crate::boundary::core::Core;
 use crate::boundary::explain::BandwidthStats;
 use crate::boundary::flags::EnqueueFlags;
@@ -36,7 +36,7 @@ const SLACK_PERIOD: Nanos = 5 * NSEC_PER_MSEC;
 /// A refill within this time makes a distribution of slack pointless (min_bandwidth_expiration).
 const REFILL_SOON: Nanos = 2 * NSEC_PER_MSEC;
 
-/// What a timer is for; the token is that and the group.
+/// The purpose of a timer; purpose and group form the token.
 const TOKEN_PERIOD: u64 = 0;
 const TOKEN_SLACK: u64 = 1;
 
@@ -48,49 +48,49 @@ struct Pool {
     burst: Nanos,
     /// CPU time that queues may take.
     runtime: Nanos,
-    /// The same right after the last refill.
+    /// `runtime` as it was right after the last refill.
     runtime_snap: Nanos,
     /// When the period timer fires, or would have fired.
     expires: Nanos,
-    /// `expires` has been given its first value.
+    /// Whether `expires` has its first value.
     has_expiry: bool,
     period_active: bool,
     /// Whether no queue took time from the pool in this period so far.
     idle: bool,
     slack_started: bool,
-    /// Throttled queues in the order in which they were.
+    /// Throttled queues, in the order of throttling.
     throttled: VecDeque<u32>,
     stats: BandwidthStats,
 }
 
-/// A queue's part.
+/// State of one queue.
 #[derive(Clone, Debug, Default)]
 struct QueueState {
-    /// CPU time that the queue may use; below 0: it has used more.
+    /// CPU time that the queue may use; negative after an overrun.
     remaining: i64,
     throttled: bool,
     throttled_at: Nanos,
-    /// The queue and those above it that are throttled.
+    /// Number of throttled queues among this one and those above it.
     throttle_count: u32,
-    /// Tasks that were throttled one by one, the last one first (6.18).
+    /// Single throttled tasks, the last one first (6.18).
     limbo: Vec<u32>,
 }
 
-/// Bandwidth control of a run in which some group has a limit.
+/// Bandwidth control of a run with at least one limit.
 #[derive(Debug)]
 pub struct Bandwidth {
     slice: Nanos,
     random_offset: bool,
-    /// By group.
+    /// Pools by group.
     pools: Vec<Option<Pool>>,
-    /// By queue.
+    /// State by queue.
     queues: Vec<QueueState>,
-    /// By group: itself and those below, parents first.
+    /// By group: the group and its descendants, parents first.
     below: Vec<Vec<u32>>,
 }
 
 impl Bandwidth {
-    /// `None`: no group has a limit.
+    /// Bandwidth control; `None` if no group has a limit.
     pub fn new(
         rules: &Rules,
         slice: Nanos,
@@ -104,7 +104,7 @@ impl Bandwidth {
             group.cpu_max.map(|max| Pool {
                 quota: max.quota_ns,
                 period: max.period_ns,
-                burst: max.burst_ns,
+                burst: max.burst_ns / if rules.has(FairBug::BurstDivided) { 1_000 } else { 1 },
                 runtime: max.quota_ns,
                 runtime_snap: max.quota_ns,
                 expires: 0,
@@ -235,11 +235,11 @@ impl FairClass {
         self.bandwidth.as_ref().is_some_and(|bw| bw.queues[q as usize].throttle_count > 0)
     }
 
-    /// Whether counts stop at queue `q`: those above do not hold its tasks. From 6.18 on the tasks
-    /// themselves leave.
+    /// Whether counts stop at queue `q`, because the queues above do not hold its tasks. From 6.18
+    /// on the tasks themselves leave.
     #[inline]
     pub(super) fn ends_at(&self, q: u32) -> bool {
-        // Mostly there is no limit at all, so that is tested first.
+        // Usually there is no limit at all, so test that first.
         self.is_queue_throttled(q) && self.rules.throttling == Throttling::Queues
     }
 
@@ -250,6 +250,7 @@ impl FairClass {
             return;
         }
         let (group, cpu, runs) = (self.rq(q).group, CpuId(self.rq(q).cpu), self.rq(q).curr != NIL);
+        let runs = runs && !self.rules.has(FairBug::QuotaNotTaken);
         let bw = self.bw();
         let state = &mut bw.queues[q as usize];
         state.remaining -= delta as i64;
@@ -276,7 +277,7 @@ impl FairClass {
         state.throttled || self.throttle(core, q)
     }
 
-    /// Queue `q` has got its first entity while nothing of it runs (check_enqueue_throttle).
+    /// Handles the first entity of queue `q` while none of it runs (check_enqueue_throttle).
     #[cold]
     pub(super) fn check_enqueue_throttle(&mut self, core: &mut Core, q: u32) {
         if !self.has_limit(q) || self.rq(q).curr != NIL || self.is_queue_throttled(q) {
@@ -288,7 +289,7 @@ impl FairClass {
         }
     }
 
-    /// The last entity of queue `q` has left.
+    /// Handles the last entity leaving queue `q`.
     #[cold]
     pub(super) fn return_runtime(&mut self, core: &mut Core, q: u32) {
         if self.has_limit(q) {
@@ -297,7 +298,7 @@ impl FairClass {
         }
     }
 
-    /// Throttles queue `q` unless the pool has something after all.
+    /// Throttles queue `q`, unless the pool has time after all.
     fn throttle(&mut self, core: &mut Core, q: u32) -> bool {
         let (group, cpu, se) = (self.rq(q).group, self.rq(q).cpu, self.rq(q).se);
         let nr_cpus = self.nr_cpus;
@@ -317,7 +318,8 @@ impl FairClass {
         true
     }
 
-    /// Takes the entity `se` of throttled queue `q` off the queue above, with what that empties.
+    /// Takes the entity `se` of throttled queue `q` off the queue above, and the groups that become
+    /// empty.
     fn take_group_off(&mut self, core: &mut Core, q: u32, mut se: u32) {
         let rq = self.rq(q);
         let (queued, runnable, idle) =
@@ -388,7 +390,7 @@ impl FairClass {
         while se != NIL {
             let above = self.ent(se).cfs;
             if joins && self.ent(se).on_rq {
-                if self.ent(se).delayed {
+                if self.ent(se).delayed && !self.rules.has(FairBug::UnthrottledOverDelayed) {
                     self.take_entity_off(core, above, se, true);
                 } else {
                     joins = false;
@@ -409,10 +411,11 @@ impl FairClass {
         core.add_nr_running(cpu, queued as u32);
     }
 
-    /// Gives throttled queues of `group` the time that they lack, in order
+    /// Gives throttled queues of `group` the time that they need, in order
     /// (distribute_cfs_runtime).
     fn distribute(&mut self, core: &mut Core, group: u32) {
         let queues: Vec<u32> = self.bw().pool(group).throttled.iter().copied().collect();
+        let least = i64::from(!self.rules.has(FairBug::UnthrottledWithNothing));
         for q in queues {
             let bw = self.bw();
             let pool = bw.pools[group as usize].as_mut().expect("the group has a limit");
@@ -420,16 +423,18 @@ impl FairClass {
                 return;
             }
             let remaining = &mut bw.queues[q as usize].remaining;
-            let amount = pool.runtime.min((1 - *remaining) as u64);
+            let amount = pool.runtime.min((least - *remaining) as u64);
             pool.runtime -= amount;
             *remaining += amount as i64;
-            if *remaining > 0 {
+            if *remaining >= least {
+                let remaining = *remaining;
+                self.note_unthrottled(q, remaining);
                 self.unthrottle(core, q);
             }
         }
     }
 
-    /// A timer of a group.
+    /// Handles a timer of a group.
     pub(super) fn bandwidth_timer(&mut self, core: &mut Core, token: u64) {
         let group = token as u32;
         if token >> 32 == TOKEN_PERIOD {
@@ -439,10 +444,13 @@ impl FairClass {
         }
     }
 
-    /// A period of `group` begins (do_sched_cfs_period_timer).
+    /// Begins a period of `group` (do_sched_cfs_period_timer).
     fn period_timer(&mut self, core: &mut Core, group: u32) {
+        let before = self.bw().pool(group).runtime;
+        self.bw().refill(group);
+        let after = self.bw().pool(group).runtime;
+        self.note_refilled(group, before, after);
         let bw = self.bw();
-        bw.refill(group);
         let pool = bw.pool(group);
         pool.expires += pool.period;
         let expires = pool.expires;
@@ -481,7 +489,7 @@ impl FairClass {
             && !core.is_running(task)
     }
 
-    /// Puts task entity `e` on no queue but the limbo of its own.
+    /// Moves task entity `e` to the limbo of its queue; it is then on no queue.
     #[cold]
     pub(super) fn add_to_limbo(&mut self, e: u32) {
         let q = self.ent(e).cfs;
@@ -489,7 +497,7 @@ impl FairClass {
         self.bw().queues[q as usize].limbo.insert(0, e);
     }
 
-    /// Takes it out.
+    /// Takes task entity `e` out of limbo.
     #[cold]
     pub(super) fn leave_limbo(&mut self, e: u32) {
         let q = self.ent(e).cfs;
@@ -497,7 +505,7 @@ impl FairClass {
         self.bw().queues[q as usize].limbo.retain(|other| *other != e);
     }
 
-    /// Task entity `e` would be picked but may not run: it enters limbo (6.18,
+    /// Moves task entity `e`, which would be picked but may not run, to limbo (6.18,
     /// throttle_cfs_rq_work).
     #[cold]
     pub(super) fn throttle_task(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
@@ -514,7 +522,7 @@ impl FairClass {
         Some(BandwidthStats { throttled_ns: pool.stats.throttled_ns + under_way, ..pool.stats })
     }
 
-    /// Whether `cpu` has tasks that are throttled.
+    /// Whether `cpu` has throttled tasks.
     pub(super) fn holds_back(&self, cpu: CpuId) -> bool {
         let Some(bw) = self.bandwidth.as_ref() else { return false };
         let of_cpu = bw.queues.iter().zip(&self.cfs).filter(|(_, rq)| rq.cpu == cpu.0);

@@ -70,7 +70,7 @@ impl FairClass {
         }
     }
 
-    /// The next entity of queue `q`; `curr` is the running one if it may go on.
+    /// The next entity of queue `q`; `curr` is the running one if it may continue.
     pub(super) fn pick_cfs(&self, q: u32, curr: u32) -> u32 {
         let rq = self.rq(q);
         let mut left = rq.waiting.first();
@@ -139,7 +139,7 @@ impl FairClass {
         running: u32,
         woken: u32,
     ) {
-        // Judged before running entities are brought up to date, on the running task's own queue.
+        // Compare on the running task's own queue, before the running entities are updated.
         let crowded = self.rq(self.ent(running).cfs).nr_queued >= self.tunables.nr_latency;
         let (mut se, mut pse) = (running, woken);
         let preempt = if self.ent(se).idle && !self.ent(pse).idle {
@@ -178,7 +178,7 @@ impl FairClass {
         }
     }
 
-    /// `e` yields: the next pick passes it over if that is not unfair.
+    /// Handles a yield of `e`: the next pick skips it, unless that is unfair.
     pub(super) fn set_skip_buddy(&mut self, mut e: u32) {
         while e != NIL {
             let q = self.ent(e).cfs;

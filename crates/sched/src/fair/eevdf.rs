@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF: placement with lag, pick, protection, preemption. The average virtual runtime by which it
-//! goes is in [`super::average`].
+//! EEVDF: placement with lag, pick, protection, preemption. The average virtual runtime that it
+//! uses is in [`super::average`].
 //!
 //! Source: Linux kernel/sched/fair.c (place_entity, update_deadline, pick_eevdf,
 //! check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5; the
 //! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995. From 6.19
-//! on the kernel counts virtual times from the average (zero_vruntime) instead of from the least
-//! one (min_vruntime), and from 7.1 on it gives up bits of weights before a sum overflows; sums
-//! here are wide enough for either, so that neither shows.
+//! on the kernel counts virtual times from the average (zero_vruntime) instead of the least one
+//! (min_vruntime). From 7.1 on it drops bits of weights before a sum overflows. The model's sums
+//! are wide enough for both, so neither change shows.
 
 use super::average::Sums;
 use super::entity::{CfsRq, Entity};
 use super::rbtree::{NIL, before, min_time};
-use super::rules::{Algorithm, LagLimit, Protection, Wakeup, YieldRule};
+use super::rules::{Algorithm, FairBug, LagLimit, Protection, Wakeup, YieldRule};
 use super::weights::calc_delta_fair;
 use super::{FairClass, Wake};
 use crate::boundary::core::Core;
@@ -26,7 +26,7 @@ pub(super) fn scale_signed(value: i64, num: i64, den: i64) -> i64 {
     }
     let product = i128::from(value) * i128::from(num);
     match i64::try_from(product) {
-        // Nearly always: such a division is the faster one.
+        // Nearly always the value fits, and the narrow division is faster.
         Ok(small) => small / den,
         Err(_) => (product / i128::from(den)) as i64,
     }
@@ -64,15 +64,11 @@ impl FairClass {
         self.update_entity_lag_in_place(core, q, e);
     }
 
-    /// The same without a call.
+    /// Inlined [`Self::update_entity_lag`].
     #[inline(always)]
     pub(super) fn update_entity_lag_in_place(&mut self, core: &Core, q: u32, e: u32) {
+        let limit = self.lag_limit(core, q, e);
         let se = self.ent(e);
-        let longest = match self.rules.lag_limit {
-            LagLimit::OwnSlice => (2 * se.slice).max(core.tick_nsec),
-            LagLimit::LongestSlice => self.max_slice(q) + core.tick_nsec,
-        };
-        let limit = calc_delta_fair(longest, se.load) as i64;
         let lag = self.sums(q).average().wrapping_sub(se.vruntime) as i64;
         let mut lag = lag.clamp(-limit, limit);
         if se.delayed && self.rules.delayed_lag_only_rises {
@@ -84,14 +80,28 @@ impl FairClass {
         self.ent_mut(e).vlag = lag;
     }
 
+    /// The greatest lag of `e`.
+    #[inline(always)]
+    pub(super) fn lag_limit(&self, core: &Core, q: u32, e: u32) -> i64 {
+        let se = self.ent(e);
+        let longest = match self.rules.lag_limit {
+            LagLimit::OwnSlice => (2 * se.slice).max(core.tick_nsec),
+            LagLimit::LongestSlice => self.max_slice(q) + core.tick_nsec,
+        };
+        calc_delta_fair(longest, se.load) as i64
+    }
+
     /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
     /// deadline.
     #[inline(never)]
     pub(super) fn place_entity_eevdf(&mut self, q: u32, e: u32, initial: bool) {
         self.place_entity_in_place(q, e, initial);
+        if self.is_odd {
+            self.place_odd(q, e);
+        }
     }
 
-    /// The same without a call.
+    /// Inlined [`Self::place_entity_eevdf`].
     #[inline(always)]
     pub(super) fn place_entity_in_place(&mut self, q: u32, e: u32, initial: bool) {
         let base_slice = self.tunables.base_slice_ns;
@@ -100,8 +110,8 @@ impl FairClass {
         let se = &mut self.ents[e as usize];
         let mut lag = 0;
         if rq.nr_queued > 0 && self.rules.features.place_lag {
-            // Joining moves the average towards the entity: its lag is scaled up so that it is what
-            // it was once it has joined.
+            // An entity that joins moves the average towards itself. So scale its lag up: after the
+            // entity has joined, it is what it was before.
             lag = scale_signed(se.vlag, sums.load + se.load.averaged, sums.load.max(1));
         }
         if !se.custom_slice {
@@ -152,7 +162,7 @@ impl FairClass {
         }
     }
 
-    /// The same by the shortest slice in the queue.
+    /// Starts a protection of the length of the shortest slice in the queue.
     #[inline(never)]
     fn protect_shortest(&mut self, q: u32, e: u32) {
         let least = if self.rules.features.run_to_parity {
@@ -195,18 +205,18 @@ impl FairClass {
     /// [`Self::pick_eevdf`].
     #[inline(always)]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
-        // From 6.19 on that one looks for buddies itself.
+        // From 6.19 on [`Self::pick_eevdf`] itself looks for buddies.
         if self.rules.wakeup == Wakeup::ByDeadline && self.rq(q).next != NIL {
             return self.pick_with_buddy(q);
         }
         self.pick_eevdf_in_place(q, true)
     }
 
-    /// The same to 6.18 where the queue has a buddy.
+    /// Picks from a queue with a buddy (up to 6.18).
     #[inline(never)]
     fn pick_with_buddy(&self, q: u32) -> u32 {
         if self.rq(q).nr_queued == 1 && self.rules.algorithm == Algorithm::EevdfByDeadline {
-            // Under all rules there is no choice.
+            // With one entity there is no choice under any rule.
             return self.only_one(q);
         }
         self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))
@@ -220,7 +230,7 @@ impl FairClass {
         if runs { rq.curr } else { rq.waiting.first() }
     }
 
-    /// The buddy that is preferred to all others.
+    /// The buddy that precedes all others.
     #[inline]
     fn eligible_buddy(&self, q: u32) -> Option<u32> {
         let next = self.rq(q).next;
@@ -235,7 +245,7 @@ impl FairClass {
         self.pick_eevdf_in_place(q, protect)
     }
 
-    /// The same without a call, for the pick itself.
+    /// Inlined [`Self::pick_eevdf`], for the pick itself.
     #[inline(always)]
     fn pick_eevdf_in_place(&self, q: u32, protect: bool) -> u32 {
         let rq = &self.cfs[q as usize];
@@ -273,7 +283,7 @@ impl FairClass {
         } else {
             let (root, curr) = (rq.waiting.tree().root, curr.map_or(NIL, |_| rq.curr));
             let best = self.earliest_eligible_by_vruntime(root, curr, move |v| sums.is_eligible(v));
-            // Nothing eligible: possible only by rounding.
+            // None is eligible: possible only by rounding.
             if best == NIL { rq.waiting.first() } else { best }
         }
     }
@@ -287,6 +297,9 @@ impl FairClass {
         eligible: impl Fn(u64) -> bool,
     ) -> u32 {
         let node = |id: u32| &self.nodes[id as usize];
+        if self.rules.has(FairBug::PickMissesLeft) {
+            return self.pick_missing_left(root, curr, eligible);
+        }
         let (mut best, mut best_left) = (curr, NIL);
         let mut at = root;
         while at != NIL {
@@ -339,15 +352,18 @@ impl FairClass {
     ) {
         let (se, pse) = self.matching(running, woken);
         let (curr_idle, woken_idle) = (self.ent(se).idle, self.ent(pse).idle);
-        // 6.6 asks for the feature after it has looked for idle tasks, later versions before.
+        // 6.6 checks the feature after it has checked for idle tasks, later versions before.
         let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
         let may = self.rules.features.wakeup_preemption;
         if !may && (by_deadline || !curr_idle || woken_idle) {
             return;
         }
         if curr_idle && !woken_idle {
-            if self.rules.algorithm == Algorithm::EevdfByDeadline {
+            if self.rules.idle_loses_protection {
                 self.cancel_protection(se);
+            }
+            if self.is_odd {
+                self.note_idle_preempted(cpu, se);
             }
             core.resched_curr_lazy(cpu);
             return;
@@ -384,7 +400,7 @@ impl FairClass {
         }
     }
 
-    /// The same between `se`, which runs, and `pse` from 6.19 on.
+    /// Preempts running `se` if the pick would take `pse`, from 6.19 on.
     fn check_preempt_by_pick(
         &mut self,
         core: &mut Core,
@@ -399,8 +415,8 @@ impl FairClass {
         let q = self.ent(se).cfs;
         let is_buddy = self.rules.features.next_buddy && !shorter && self.becomes_buddy(q, pse);
         if is_buddy && wake.is_sync {
-            // Its account has just been brought up to date, so that this is long only if nothing
-            // counts as cache-hot.
+            // Its account has just been updated, so this is long only if no task counts as
+            // cache-hot.
             let ran = core.now - self.ent(se).exec_start;
             if self.deadline_before(pse, se) && ran >= self.tunables.migration_cost_ns {
                 core.resched_curr_lazy(cpu);
@@ -441,7 +457,8 @@ impl FairClass {
         may
     }
 
-    /// Running `e` is protected for the shortest slice in its queue at most (update_protect_slice).
+    /// Limits the protection of running `e` to the shortest slice in its queue
+    /// (update_protect_slice).
     fn shorten_protection(&mut self, q: u32, e: u32) {
         if !self.rules.features.run_to_parity {
             return;
@@ -452,7 +469,7 @@ impl FairClass {
         se.vprot = min_time(se.vprot, end);
     }
 
-    /// The running `e` yields.
+    /// Handles a yield of the running `e`.
     pub(super) fn yield_eevdf(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
         self.update_curr(core, q);
@@ -471,8 +488,8 @@ impl FairClass {
         }
     }
 
-    /// A delayed sleeper wakes, or a group with a delayed entity gets a task: it is runnable again.
-    /// A positive lag, which the sleep would have earned it, is forfeited (DELAY_ZERO).
+    /// Makes a delayed entity runnable again: a delayed sleeper wakes, or its group gets a task. It
+    /// loses a positive lag that the sleep would have earned (DELAY_ZERO).
     pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
         let delay_zero = self.rules.features.delay_zero;

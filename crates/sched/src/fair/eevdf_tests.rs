@@ -12,7 +12,7 @@ use crate::boundary::core::Core;
 use crate::boundary::flags::DequeueFlags;
 use schedlab_model::{CpuId, SchedAttr, TaskId};
 
-/// Puts a waiting entity at these places.
+/// Gives a waiting entity these values.
 fn put(class: &mut FairClass, e: u32, vruntime: u64, deadline: u64) {
     class.tree_remove(0, e);
     class.ent_mut(e).vruntime = vruntime;
@@ -66,7 +66,7 @@ fn set_slice(class: &mut FairClass, e: u32, slice: u64) {
     class.tree_insert(0, e);
 }
 
-/// Task 0 runs, with these slices in ms; all others wait.
+/// Task 0 runs and all others wait, with these slices in ms.
 fn running(rules: Rules, slices: &[u64]) -> (FairClass, Core) {
     let (mut class, mut core) = queued(rules, 8, &vec![0; slices.len()]);
     for (e, slice) in slices.iter().enumerate() {
@@ -135,7 +135,7 @@ fn section_2_9_a_wakeup_completes_delayed_dequeues() {
         class.check_preempt(&mut core, CpuId(0), TaskId(2), TaskId(0), Wake::default());
         assert_eq!(core.tasks[1].on_rq, stays, "{rules:?}");
         assert_eq!(core.rqs[0].nr_running, 2 + u32::from(stays), "{rules:?}");
-        // 6.18 asks whom it would pick, and that is the sleeper.
+        // 6.18 tests which task it would pick, and that is the sleeper.
         assert_eq!(core.rqs[0].need_resched, !stays, "{rules:?}");
     }
 }
@@ -171,7 +171,7 @@ fn section_2_9_reweight_scales_lag_deadline_and_protection() {
     let se = class.ent(0);
     assert_eq!((se.vruntime, se.deadline), (13_886_568, 23_056_716));
     assert_eq!(se.vprot, 20_000_000 + 500_000 * 1024 / 335);
-    // Past its protection nothing is to be kept.
+    // After its protection nothing is kept.
     let (mut class, mut core) = running(Rules::LINUX_7_1, &[3, 3]);
     class.ent_mut(0).vruntime = 18_000_000;
     (class.ent_mut(0).deadline, class.ent_mut(0).vprot) = (21_000_000, 17_000_000);

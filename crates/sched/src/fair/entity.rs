@@ -13,7 +13,7 @@ use super::timeline::{Slot, Timeline};
 use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
 use schedlab_model::Nanos;
 
-/// What is scheduled: a task, or all of a group's tasks on one CPU.
+/// A schedulable entity: a task, or all of a group's tasks on one CPU.
 #[derive(Clone, Debug)]
 pub struct Entity {
     /// Weight.
@@ -29,7 +29,7 @@ pub struct Entity {
     pub vprot: u64,
     /// Slice (EEVDF).
     pub slice: Nanos,
-    /// When its running time was last accounted; 0 after a migration: not cache-hot.
+    /// Time of the last accounting; 0 after a migration: not cache-hot.
     pub exec_start: Nanos,
     /// Running time so far.
     pub sum_exec_runtime: Nanos,
@@ -43,23 +43,23 @@ pub struct Entity {
     pub parent: u32,
     /// Number of entities above it.
     pub depth: u32,
-    /// Tasks below it that its load average counts as runnable (`runnable_weight`).
+    /// Number of tasks below it that its load average counts as runnable (`runnable_weight`).
     pub runnable_weight: u32,
-    /// Queued or running.
+    /// Whether it is queued or running.
     pub on_rq: bool,
-    /// Sleeps but stays queued (`sched_delayed`).
+    /// Whether it sleeps but stays queued (`sched_delayed`).
     pub delayed: bool,
-    /// Throttled: on no queue, but in the limbo of its own (6.18).
+    /// Whether it is throttled: on no queue, but in the limbo of its own queue (6.18).
     pub limbo: bool,
-    /// See `deadline`.
+    /// Whether `deadline` is relative.
     pub rel_deadline: bool,
-    /// `slice` is its own, not the scheduler's.
+    /// Whether `slice` is its own, not the scheduler's.
     pub custom_slice: bool,
-    /// See `vruntime` (CFS).
+    /// Whether `vruntime` is relative (CFS).
     pub v_relative: bool,
-    /// SCHED_IDLE task.
+    /// Whether it is a SCHED_IDLE task.
     pub idle: bool,
-    /// SCHED_NORMAL task: may preempt when it wakes.
+    /// Whether it is a SCHED_NORMAL task, which may preempt when it wakes.
     pub normal: bool,
     /// Neighbour towards the head of the CPU's list of tasks.
     pub list_prev: u32,
@@ -71,10 +71,10 @@ pub struct Entity {
     pub wake: WakeStats,
 }
 
-/// What the choice of a CPU at wake-up keeps of a task.
+/// Data of a task for the choice of a CPU at wake-up.
 #[derive(Clone, Copy, Debug)]
 pub struct WakeStats {
-    /// How often it woke another task than the time before (`wakee_flips`).
+    /// How often it woke another task than the last time (`wakee_flips`).
     pub flips: u32,
     /// When `flips` was last halved, in ticks.
     pub flip_decay_jiffies: u64,
@@ -85,7 +85,7 @@ pub struct WakeStats {
 }
 
 impl WakeStats {
-    /// Of a new task.
+    /// Statistics of a new task.
     pub const NEW: Self =
         Self { flips: 0, flip_decay_jiffies: 0, last_wakee: NIL, recent_used_cpu: NIL };
 }
@@ -123,7 +123,7 @@ impl Entity {
         }
     }
 
-    /// The same as [`Entity::refresh_avg`] for a task.
+    /// Updates the averages of a task. See [`Entity::refresh_avg`].
     #[inline(always)]
     pub fn refresh_task_avg(&mut self, now: Nanos, running: bool) -> Option<Step> {
         let runnable = u64::from(self.on_rq & !self.delayed);
@@ -168,10 +168,11 @@ impl Entity {
     }
 }
 
-/// Load of entities that left the queue from another CPU; taken off at its next update.
+/// Load of entities that left the queue from another CPU. The next update of the queue subtracts
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Removed {
-    /// How many.
+    /// Number of these entities.
     pub nr: u32,
     /// Their load.
     pub load_avg: u64,
@@ -188,11 +189,11 @@ pub struct CfsRq {
     pub waiting: Timeline,
     /// Running entity; not in the tree.
     pub curr: u32,
-    /// Should run next if that is not unfair.
+    /// The entity to run next, unless that is unfair.
     pub next: u32,
-    /// Was preempted and should run next if that is not unfair (CFS).
+    /// The preempted entity to run next, unless that is unfair (CFS).
     pub last: u32,
-    /// Yielded (CFS).
+    /// The entity that yielded (CFS).
     pub skip: u32,
     /// Least virtual runtime; never falls.
     pub min_vruntime: u64,
@@ -202,15 +203,16 @@ pub struct CfsRq {
     pub avg_load: i64,
     /// Sum of stored weights, the running entity's included.
     pub load: u64,
-    /// Entities, the running and the delayed ones included.
+    /// Number of entities, including the running and the delayed ones.
     pub nr_queued: u32,
-    /// SCHED_IDLE entities among them.
+    /// Number of SCHED_IDLE entities among them.
     pub nr_idle: u32,
-    /// Tasks of this group and those below (`h_nr_running`, from 6.13 on `h_nr_queued`).
+    /// Number of tasks of this group and its descendants (`h_nr_running`, from 6.13 on
+    /// `h_nr_queued`).
     pub h_nr_queued: u32,
-    /// Number of those whose dequeue is not delayed.
+    /// Number of tasks whose dequeue is not delayed.
     pub h_nr_runnable: u32,
-    /// SCHED_IDLE tasks among them.
+    /// Number of SCHED_IDLE tasks among them.
     pub h_nr_idle: u32,
     /// Group.
     pub group: u32,
@@ -222,7 +224,7 @@ pub struct CfsRq {
     pub avg: Avg,
     /// See [`Removed`].
     pub removed: Removed,
-    /// This queue's part of its group's load.
+    /// This queue's contribution to its group's load.
     pub tg_load_avg_contrib: u64,
     /// When that was last refreshed.
     pub last_update_tg_load_avg: Nanos,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class compared: one pick per level of control groups, from the root inwards.
+//! The values that the fair class compared: one pick for each level of control groups, from the
+//! root inwards.
 //!
-//! The rules come from the same functions that pick ([`FairClass::pick_cfs`],
-//! [`FairClass::pick_next_eevdf`]), which change nothing, applied to the queue right after the
-//! pick. Virtual times are relative to the queue's `min_vruntime`.
+//! The rules come from the functions that pick ([`FairClass::pick_cfs`],
+//! [`FairClass::pick_next_eevdf`]). These change nothing, and are applied to the queue right after
+//! the pick. Virtual times are relative to the queue's `min_vruntime`.
 
 use super::FairClass;
 use super::rbtree::NIL;
@@ -30,11 +31,16 @@ impl Explain for FairClass {
         "fair"
     }
 
+    fn will_be_asked(&mut self) {
+        self.begin_audit();
+    }
+
     fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
         self.stats_of(core.now, group)
     }
 
     fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_steps(cpu, into);
         if self.is_pushing(cpu) {
             into.contests.push(Contest::nobody("fair", PUSHED));
             return;
@@ -153,7 +159,7 @@ impl FairClass {
         }
     }
 
-    fn who(&self, e: u32) -> Who {
+    pub(super) fn who(&self, e: u32) -> Who {
         if self.is_task(e) {
             Who::Task(self.entity_task(e))
         } else {
@@ -218,14 +224,14 @@ impl FairClass {
     /// The virtual runtime of an entity, relative to the min_vruntime of its queue.
     pub(super) fn relative_vruntime(&self, e: u32) -> i64 {
         let se = self.ent(e);
-        // EEVDF leaves the mark on an entity that was placed again.
+        // EEVDF keeps the flag on an entity that was placed again.
         if se.v_relative && !se.on_rq {
             return se.vruntime as i64;
         }
         se.vruntime.wrapping_sub(self.rq(se.cfs).min_vruntime) as i64
     }
 
-    /// The numbers of an entity of a queue.
+    /// The explained values of an entity of a queue.
     pub(super) fn entity_facts(&self, e: u32) -> Vec<Fact> {
         let se = self.ent(e);
         let q = se.cfs;

@@ -15,7 +15,7 @@ const fn feature(name: &'static str, text: &'static str) -> Tunable {
     Tunable::new(name, TunableKind::words(&["no", "yes"]), 1, text)
 }
 
-/// One that is off when the kernel boots.
+/// A feature that is off when the kernel boots.
 const fn off(name: &'static str, text: &'static str) -> Tunable {
     Tunable::new(name, TunableKind::words(&["no", "yes"]), 0, text)
 }
@@ -83,7 +83,7 @@ pub const NEWIDLE: &[Tunable] = &[
     feature("NI_RATE", "feature: and the more often, the rarer it is about to go idle"),
 ];
 
-/// Features without another rule of a version.
+/// Features that do not replace another rule of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
     /// GENTLE_FAIR_SLEEPERS.
@@ -112,12 +112,12 @@ pub struct Features {
     pub base_slice: bool,
     /// DELAY_ZERO.
     pub delay_zero: bool,
-    /// Those of balancing.
+    /// Features of balancing.
     pub balance: BalanceFeatures,
 }
 
 impl Features {
-    /// As kernels have them when they boot.
+    /// Defaults of kernels at boot.
     pub const DEFAULT: Self = Self {
         gentle_fair_sleepers: true,
         start_debit: true,
@@ -137,8 +137,8 @@ impl Features {
 }
 
 impl Rules {
-    /// These rules with the features that `options` turn on or off. Features that a version lacks
-    /// are not declared there and do not change.
+    /// Applies the features that `options` turn on or off. Features that a version lacks are not
+    /// declared there and stay unchanged.
     pub fn with_features(mut self, options: &Options) -> Self {
         let on = |name: &str| options.iter().all(|(known, value)| known != name || value == 1);
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);
@@ -171,7 +171,7 @@ impl Rules {
         self.place_rel_deadline &= on("PLACE_REL_DEADLINE");
         self.delay_dequeue &= on("DELAY_DEQUEUE");
         self.pick_buddy &= on("PICK_BUDDY");
-        // Up to 6.12.0 the pick asks for NEXT_BUDDY itself whether to look at buddies.
+        // Up to 6.12.0 the pick itself checks NEXT_BUDDY before it looks at buddies.
         let asks_itself = self.is_eevdf() && options.iter().all(|(known, _)| known != "PICK_BUDDY");
         self.pick_buddy |= asks_itself && is_set("NEXT_BUDDY");
         if !on("PREEMPT_SHORT") {
@@ -190,16 +190,17 @@ mod tests {
     use super::*;
     use crate::registry;
 
-    /// Only what is turned over changes, and every feature changes something.
+    /// Turning a feature over changes only that feature, and every feature changes something.
     #[test]
     fn features_are_as_in_the_kernel_unless_turned_over() {
         let late: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE];
         let newest: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE, NEWIDLE];
-        let all: [(&str, Rules, &[&[Tunable]]); 7] = [
+        let all: [(&str, Rules, &[&[Tunable]]); 8] = [
             ("linux-6.1", Rules::LINUX_6_1, &[CFS, BALANCE]),
             ("linux-6.6", Rules::LINUX_6_6, &[EEVDF_6_6, BALANCE]),
             ("linux-6.12.0", Rules::LINUX_6_12_0, &[EEVDF_6_12, BALANCE]),
             ("linux-6.12", Rules::LINUX_6_12, late),
+            ("linux-6.18.44", Rules::LINUX_6_18_44, late),
             ("linux-6.18", Rules::LINUX_6_18, late),
             ("linux-7.1", Rules::LINUX_7_1, newest),
             ("linux-7.2", Rules::LINUX_7_2, newest),

@@ -21,7 +21,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Kind of the timer's token; the others are those of bandwidth control.
 const TOKEN_HRTICK: u64 = 2;
-/// What the rounding of virtual time can amount to, as real time.
+/// Maximum error of rounding virtual time, as real time (ns).
 const ROUNDING: Nanos = 64;
 
 const fn token(cpu: CpuId) -> u64 {
@@ -34,7 +34,7 @@ pub(super) const fn cpu_of(token: u64) -> Option<CpuId> {
 }
 
 impl FairClass {
-    /// `e` is the pick of its CPU: its slice begins, or continues.
+    /// Handles the pick of `e` on its CPU: its slice begins, or continues.
     pub(super) fn hrtick_pick(&mut self, core: &mut Core, q: u32, e: u32) {
         let cpu = CpuId(self.rq(q).cpu);
         let Some(hrtick) = &mut self.hrtick else { return };
@@ -47,7 +47,7 @@ impl FairClass {
         }
     }
 
-    /// Task entity `e` starts to run because it was picked.
+    /// Handles task entity `e` starting to run after a pick.
     pub(super) fn hrtick_set_next(&mut self, core: &mut Core, q: u32, e: u32) {
         if self.hrtick.is_some() && self.is_task(e) {
             let cpu = CpuId(self.rq(q).cpu);
@@ -55,7 +55,7 @@ impl FairClass {
         }
     }
 
-    /// A task arrived on `cpu`, or left it (`hrtick_update`).
+    /// Handles a task that arrives on `cpu` or leaves it (`hrtick_update`).
     pub(super) fn hrtick_update(&mut self, core: &mut Core, cpu: CpuId, comes: bool) {
         let Some(hrtick) = &self.hrtick else { return };
         let rule = hrtick.rule();
@@ -69,7 +69,7 @@ impl FairClass {
         }
     }
 
-    /// Whether the tick leaves it to the high-resolution tick to judge the running task of `q`
+    /// Whether only the high-resolution tick checks the running task of `q`, not the ordinary tick
     /// (CFS; not with DOUBLE_TICK).
     pub(super) fn hrtick_replaces_tick(&self, core: &Core, q: u32) -> bool {
         let cpu = CpuId(self.rq(q).cpu);
@@ -77,7 +77,7 @@ impl FairClass {
             && self.hrtick.as_ref().is_some_and(|hrtick| hrtick.is_active(core, cpu))
     }
 
-    /// A timer for a high-resolution tick of `cpu` expired.
+    /// Handles a timer for a high-resolution tick of `cpu`.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token(cpu)));
         let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
@@ -96,15 +96,15 @@ impl FairClass {
         }
     }
 
-    /// The entity of what `cpu` runs, if that is of this class.
+    /// The entity of the running task of `cpu`, if it is of this class.
     fn running_task(&self, core: &Core, cpu: CpuId) -> Option<u32> {
         let curr: TaskId = core.rq(cpu).curr?;
         let e = self.task_entity(curr);
         (self.rq(self.ent(e).cfs).curr == e).then_some(e)
     }
 
-    /// Starts the tick for the time left to task `e` (`hrtick_start_fair`). `runs`: it runs
-    /// already, and is preempted if no time is left.
+    /// Starts the tick for the time left to task `e` (`hrtick_start_fair`). `runs`: the task
+    /// already runs, and is preempted if no time is left.
     fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, e: u32, runs: bool) {
         if self.rq(cpu.0).h_nr_queued <= 1 {
             return;
@@ -120,7 +120,7 @@ impl FairClass {
         }
     }
 
-    /// Real time (ns) left to `e`; `None`: less than none.
+    /// Real time (ns) left to `e`; `None` if it is negative.
     fn hrtick_left(&self, e: u32) -> Option<Nanos> {
         let se = self.ent(e);
         let until_deadline = self.hrtick.as_ref()?.rule().until_deadline;
@@ -144,7 +144,7 @@ impl FairClass {
             return 0;
         };
         let mut time = scale(vleft, se.load.weight, NICE_0_LOAD);
-        // Rounding and the inverse weights cost a few nanoseconds at most.
+        // Rounding and the inverse weights change the result by a few nanoseconds at most.
         let end = time.saturating_add(ROUNDING);
         while time < end && calc_delta_fair(time, se.load) < vleft {
             time += 1;

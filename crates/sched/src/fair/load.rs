@@ -10,14 +10,14 @@ use super::FairClass;
 use super::entity::{CfsRq, Entity};
 use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
 use super::rbtree::NIL;
-use super::rules::{Algorithm, Reweight, Throttling};
+use super::rules::{Algorithm, FairBug, Reweight, Throttling};
 use super::weights::{LoadWeight, scale_load_down};
 use crate::boundary::core::Core;
 use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::weights::MIN_SHARES;
 
-/// What else an update of load does.
+/// An additional effect of a load update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Nothing.
@@ -32,7 +32,7 @@ fn add_positive(value: &mut u64, change: i64) {
 }
 
 impl FairClass {
-    /// Brings the load of `e` and its queue `q` up to date (update_load_avg with UPDATE_TG).
+    /// Updates the load of `e` and its queue `q` (update_load_avg with UPDATE_TG).
     #[inline(always)]
     pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         if self.owes_update(now, q, e) {
@@ -40,7 +40,7 @@ impl FairClass {
         }
     }
 
-    /// The same without a call, for what happens at every switch.
+    /// Inlined [`FairClass::update_load_avg`], for the path of every switch.
     #[inline(always)]
     pub(super) fn update_load_avg_in_place(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let (rq, se) = (&mut self.cfs[q as usize], &mut self.ents[e as usize]);
@@ -59,8 +59,8 @@ impl FairClass {
         if !(Self::is_plain(rq, se) & (rq.se == NIL)) {
             return false;
         }
-        // Mostly both were brought up to date together the last time, too: then time does the same
-        // to both. Several callbacks at one instant ask for it: there is nothing after the first.
+        // Usually the last update covered both, so the same time has the same effect on both. If
+        // several callbacks at one instant request an update, only the first one has an effect.
         let step = se.refresh_task_avg(now, rq.curr == e);
         rq.refresh_avg(now, step.as_ref());
         true
@@ -111,7 +111,7 @@ impl FairClass {
         }
     }
 
-    /// Brings the load of queue `q` up to date; returns whether its averages changed.
+    /// Updates the load of queue `q`; returns whether its averages changed.
     #[inline]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, q: u32) -> bool {
         self.touch(q);
@@ -141,7 +141,7 @@ impl FairClass {
         self.add_propagate(q, -runnable >> 10);
     }
 
-    /// The load of `e` becomes part of that of `q` (attach_entity_load_avg).
+    /// Adds the load of `e` to that of `q` (attach_entity_load_avg).
     fn attach_entity(&mut self, q: u32, e: u32) {
         let queue_avg = self.rq(q).avg;
         let divider = queue_avg.divider();
@@ -166,7 +166,7 @@ impl FairClass {
         self.add_propagate(q, avg.load_sum as i64);
     }
 
-    /// The load of `e` leaves that of its queue at once, up to date (detach_entity_cfs_rq).
+    /// Subtracts the current load of `e` from its queue at once (detach_entity_cfs_rq).
     pub(super) fn detach_entity(&mut self, now: Nanos, e: u32) {
         if !self.ent(e).avg.is_attached() {
             return;
@@ -191,8 +191,8 @@ impl FairClass {
         self.propagate_upwards(now, self.rq(q).se);
     }
 
-    /// A blocked entity is about to leave its CPU: its load will leave its queue at that queue's
-    /// next update (remove_entity_load_avg).
+    /// Handles a blocked entity about to leave its CPU: the next update of its queue subtracts its
+    /// load (remove_entity_load_avg).
     pub(super) fn remove_entity_load_avg(&mut self, now: Nanos, e: u32) {
         if !self.ent(e).avg.is_attached() {
             return;
@@ -211,7 +211,7 @@ impl FairClass {
         removed.runnable_avg += avg.runnable_avg;
     }
 
-    /// Passes a change of load on from entity `e` upwards (propagate_entity_cfs_rq).
+    /// Propagates a change of load from entity `e` upwards (propagate_entity_cfs_rq).
     fn propagate_upwards(&mut self, now: Nanos, mut e: u32) {
         while e != NIL {
             let q = self.ent(e).cfs;
@@ -228,7 +228,8 @@ impl FairClass {
         }
     }
 
-    /// Takes over into group entity `e` of queue `q` what joined or left below it.
+    /// Applies to group entity `e` of queue `q` the load that joined or left below it. Returns
+    /// whether there was any.
     fn propagate_entity(&mut self, q: u32, e: u32) -> bool {
         let my_q = self.ents[e as usize].my_q;
         if my_q == NIL || !self.cfs[my_q as usize].propagate {
@@ -331,7 +332,7 @@ impl FairClass {
         avg.runnable_avg = avg.util_avg;
     }
 
-    /// Refreshes the number of tasks that the load of group entity `e` counts (se_update_runnable).
+    /// Updates the number of tasks that the load of group entity `e` counts (se_update_runnable).
     #[inline]
     pub(super) fn update_runnable(&mut self, e: u32) {
         let se = &mut self.ents[e as usize];
@@ -340,7 +341,7 @@ impl FairClass {
         }
     }
 
-    /// Gives group entity `e` the part of its group's shares for its CPU's load.
+    /// Gives group entity `e` its part of the group's shares, by its CPU's load.
     #[inline]
     pub(super) fn update_cfs_group(&mut self, core: &mut Core, e: u32) {
         let my_q = self.ents[e as usize].my_q;
@@ -349,7 +350,7 @@ impl FairClass {
         }
     }
 
-    /// Both.
+    /// Updates both the runnable tasks and the shares of group entity `e`.
     #[inline]
     pub(super) fn update_group_weight(&mut self, core: &mut Core, e: u32) {
         if self.ents[e as usize].my_q != NIL {
@@ -367,10 +368,14 @@ impl FairClass {
             return;
         }
         let shares = self.group_shares(my_q);
-        // 6.1 does this even if the weight is the same, which only rounds the load average again.
+        // 6.1 does this even if the weight is unchanged, which only rounds the load average again.
         if shares != self.ent(e).load.weight || self.rules.algorithm == Algorithm::Cfs {
             let load = self.rules.weight_of(LoadWeight::of_load(shares));
-            self.reweight_entity(core, e, load);
+            if self.is_odd {
+                self.reweight_odd(core, e, load, false);
+            } else {
+                self.reweight_entity(core, e, load);
+            }
         }
     }
 
@@ -393,7 +398,8 @@ impl FairClass {
         let on_rq = self.ent(e).on_rq;
         let is_curr = self.rq(q).curr == e;
         let eevdf = self.rules.is_eevdf();
-        let scales_relative = self.rules.reweight != Reweight::Scale;
+        let scales_relative =
+            !matches!(self.rules.reweight, Reweight::Scale | Reweight::KeepVruntime);
         let mut average = 0;
         if on_rq {
             if eevdf || is_curr {
@@ -429,7 +435,7 @@ impl FairClass {
         }
     }
 
-    /// Takes queued `e` out of the averages before its weight changes; returns the average.
+    /// Removes queued `e` from the averages before its weight changes; returns the average.
     fn lift_for_reweight(&mut self, core: &Core, q: u32, e: u32, is_curr: bool) -> u64 {
         let average = self.avg_vruntime(q);
         self.update_entity_lag(core, q, e);
@@ -445,7 +451,7 @@ impl FairClass {
         average
     }
 
-    /// Puts it back.
+    /// Adds `e` to the averages again.
     fn settle_after_reweight(&mut self, q: u32, e: u32, is_curr: bool) {
         let place = self.rules.reweight == Reweight::Place;
         if place {
@@ -459,18 +465,27 @@ impl FairClass {
         if place {
             self.rq_mut(q).nr_queued += 1;
         }
-        self.update_min_vruntime(q);
+        if !is_curr || !self.rules.has(FairBug::StaleMinVruntime) {
+            self.update_min_vruntime(q);
+        }
     }
 
     /// Scales the bounded lag and the distance to the deadline around `average` (reweight_eevdf).
     fn scale_around(&mut self, e: u32, average: u64, weight: u64) {
         let scales_all = self.rules.reweight == Reweight::ScaleAll;
         let is_protected = scales_all && self.rq(self.ent(e).cfs).curr == e && self.is_protected(e);
+        let keeps = self.rules.reweight == Reweight::KeepVruntime;
         let se = self.ent_mut(e);
         let (old, new) = (se.load.weight as i64, weight as i64);
-        if se.vruntime != average {
+        if se.vruntime != average && !keeps {
             let lag = super::eevdf::scale_signed(se.vlag, old, new);
             se.vruntime = average.wrapping_sub(lag as u64);
+        }
+        if keeps {
+            let distance = se.deadline.wrapping_sub(se.vruntime) as i64;
+            let scaled = super::eevdf::scale_signed(distance, old, new);
+            se.deadline = se.vruntime.wrapping_add(scaled as u64);
+            return;
         }
         let scale = |time: u64| {
             let distance = time.wrapping_sub(average) as i64;
@@ -517,7 +532,7 @@ impl FairClass {
         }
     }
 
-    /// Load of queue `q` as a part of its CPU's root queue (update_cfs_rq_h_load).
+    /// Load of queue `q` as a part of the load of its CPU's root queue (update_cfs_rq_h_load).
     pub(super) fn queue_h_load(&self, q: u32) -> u64 {
         let se = self.rq(q).se;
         if se == NIL {

@@ -2,16 +2,17 @@
 //! The fair class: SCHED_NORMAL, SCHED_BATCH and SCHED_IDLE, with control groups.
 //!
 //! One class for all kernel versions: [`rules::Rules`] selects the algorithm (CFS or EEVDF) and its
-//! details. State is in vectors ([`entity`]). The code is in files by topic: [`queue`] (enqueue and
-//! dequeue through the levels of groups), `cfs` and `eevdf` (placement, pick, preemption),
-//! `bandwidth` (cpu.max), [`load`] (load averages, shares of groups), [`pelt`], `hrtick`,
-//! [`access`] (for CPU selection and load balancing).
+//! details. State is in vectors ([`entity`]). The code is in files by topic. [`queue`] has enqueue
+//! and dequeue through the levels of groups; `cfs` and `eevdf` have placement, pick and preemption.
+//! `bandwidth` has cpu.max; [`load`] has load averages and shares of groups; [`access`] serves CPU
+//! selection and load balancing. The others are [`pelt`] and `hrtick`.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5, 7.2.9. Left
 //! out: core scheduling, NUMA balancing, cpu.idle groups, utilisation estimates (util_est) and
 //! clamps, and from 7.2 on the preference of a process's threads for one cache (SCHED_CACHE).
 
 pub mod access;
+mod audit;
 pub mod average;
 mod bandwidth;
 mod cfs;
@@ -38,6 +39,7 @@ pub mod wmult;
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
+use crate::boundary::explain::StepLog;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::hrtick::Hrticks;
 use crate::boundary::options::Options;
@@ -57,7 +59,7 @@ const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 #[derive(Clone, Copy, Default, Debug)]
 struct Wake {
     is_fork: bool,
-    /// The waker is about to sleep (WF_SYNC).
+    /// Whether the waker is about to sleep (WF_SYNC).
     is_sync: bool,
 }
 
@@ -81,21 +83,28 @@ pub struct FairClass {
     first_task: u32,
     /// Placement and load balancing; taken out while it works on the queues.
     balancer: Option<Box<Balancer>>,
-    /// Only if some group has a limit.
+    /// Bandwidth control, if some group has a limit.
     bandwidth: Option<Box<Bandwidth>>,
-    /// Only with the feature HRTICK.
+    /// High-resolution ticks, with the feature HRTICK.
     hrtick: Option<Box<Hrticks>>,
     /// Whether either of the two exists, so that the common case needs one test.
     has_extras: bool,
     /// CPUs whose figures have changed; see [`FairQueues::take_touched`].
     touched: CpuMask,
     tracks_touched: bool,
-    /// Some task is or was SCHED_IDLE.
+    /// Whether some task is or was SCHED_IDLE.
     has_sched_idle: bool,
+    /// What the class did since the last explained pick, if an observer asks.
+    audit: Option<Box<StepLog>>,
+    /// Whether the class is audited or has a bug on purpose.
+    is_odd: bool,
+    /// Whether there are neither limits of groups nor oddities, so tasks at the root may take the
+    /// short paths.
+    is_plain: bool,
 }
 
 impl FairClass {
-    /// The class for a machine and its control groups, of which 0 is the root group.
+    /// The class for a machine and its control groups; group 0 is the root group.
     pub fn new(rules: Rules, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> Self {
         let nr_cpus = machine.nr_cpus();
         let tunables = FairTunables::new(&rules, options, nr_cpus);
@@ -149,6 +158,9 @@ impl FairClass {
             tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
             has_sched_idle: false,
             has_extras: bandwidth.is_some() || hrtick.is_some(),
+            audit: None,
+            is_odd: rules.bug.is_some(),
+            is_plain: bandwidth.is_none() && rules.bug.is_none(),
             bandwidth,
             hrtick,
         }
@@ -172,7 +184,7 @@ impl FairClass {
         &self.tunables
     }
 
-    /// Whether what `cpu` runs is about to be pushed to another CPU.
+    /// Whether the running task of `cpu` is about to be pushed to another CPU.
     #[inline]
     fn is_pushing(&self, cpu: CpuId) -> bool {
         self.balancer.as_ref().is_some_and(|balancer| balancer.is_pushing(cpu))
@@ -213,7 +225,7 @@ impl FairClass {
         &mut self.cfs[q as usize]
     }
 
-    /// The figures of queue `q` change: of its CPU, if it is a root queue.
+    /// Records a change in the figures of queue `q`, and so of its CPU if it is a root queue.
     #[inline]
     fn touch(&mut self, q: u32) {
         if self.tracks_touched {
@@ -221,7 +233,7 @@ impl FairClass {
         }
     }
 
-    // Out of line: most machines are small.
+    // Not inlined, because most machines are small.
     #[cold]
     fn note_touched(&mut self, q: u32) {
         if q < self.nr_cpus {
@@ -239,11 +251,15 @@ impl FairClass {
         self.rules.weight_of(LoadWeight::of_task(attr))
     }
 
-    /// Takes over attributes: weight, idle, custom slice (set_load_weight, __setparam_fair).
+    /// Applies attributes: weight, idle, custom slice (set_load_weight, __setparam_fair).
     fn apply_attr(&mut self, core: &mut Core, e: u32, attr: &SchedAttr) {
         let load = self.task_load(attr);
         if self.ent(e).load != load {
-            self.reweight_entity(core, e, load);
+            if self.is_odd {
+                self.reweight_odd(core, e, load, attr.policy == Policy::Idle);
+            } else {
+                self.reweight_entity(core, e, load);
+            }
         }
         let base_slice = self.tunables.base_slice_ns;
         let custom = self.rules.custom_slice;
@@ -260,7 +276,7 @@ impl FairClass {
         }
     }
 
-    /// Brings both entities to the queue they have in common; returns them (find_matching_se).
+    /// Walks up from both entities to their common queue; returns the two there (find_matching_se).
     #[inline(always)]
     fn matching(&self, a: u32, b: u32) -> (u32, u32) {
         // Numbers of queues differ from level to level.
@@ -317,8 +333,8 @@ impl FairClass {
         }
     }
 
-    /// `pse` woke where `se` runs, and should run next (NEXT_BUDDY, to 6.18). CFS requires a
-    /// crowded queue.
+    /// Handles `pse` waking while `se` runs: `pse` should run next (NEXT_BUDDY, up to 6.18). CFS
+    /// requires a crowded queue.
     #[cold]
     fn nominate_buddy(&mut self, se: u32, pse: u32) {
         let may = match self.rules.algorithm {
@@ -347,7 +363,7 @@ impl SchedClass for FairClass {
         let q = self.queue_of(core, task, core.task(task).cpu);
         let parent = self.rq(q).se;
         let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         let load = self.task_load(&attr);
         let mut se = Entity::new(load, q, NIL, parent, depth);
         se.slice = self.tunables.base_slice_ns;
@@ -422,7 +438,7 @@ impl SchedClass for FairClass {
         let e = self.task_entity(prev);
         let (parent, q) = (self.ent(e).parent, self.ent(e).cfs);
         if parent == NIL {
-            // There is nothing above it that `next` could go on with.
+            // Above this level there is nothing that `next` could continue.
             self.put_prev_entity(core, q, e);
             return;
         }
@@ -434,7 +450,7 @@ impl SchedClass for FairClass {
     fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {
         let e = self.task_entity(task);
         self.set_next_task_fair(core, e, first);
-        // A change may have taken it into a throttled group (sched_move_task).
+        // A change may have moved it into a throttled group (sched_move_task).
         if !first && self.is_hierarchy_throttled(self.ent(e).cfs) {
             core.resched_curr(cpu);
         }
@@ -578,8 +594,8 @@ impl SchedClass for FairClass {
 }
 
 impl FairClass {
-    /// A blocked task's virtual runtime before it leaves its queue for another (6.1:
-    /// detach_task_cfs_rq places it as if it woke, so that it does not keep an old advantage).
+    /// Makes a blocked task's virtual runtime relative before the task changes its queue. (6.1:
+    /// detach_task_cfs_rq places it as if it woke, so that it does not keep an old advantage.)
     fn make_vruntime_relative(&mut self, core: &mut Core, e: u32) {
         if self.rules.algorithm != Algorithm::Cfs || self.ent(e).v_relative || self.ent(e).on_rq {
             return;
@@ -592,7 +608,7 @@ impl FairClass {
         se.v_relative = true;
     }
 
-    /// Puts an entity that is on no queue among those of queue `q` (set_task_rq), with its load.
+    /// Moves an entity that is on no queue to queue `q` (set_task_rq), with its load.
     fn move_entity_to(&mut self, core: &mut Core, e: u32, q: u32) {
         if self.ent(e).cfs == q {
             return;

@@ -51,7 +51,7 @@ const DECAY: [u32; 32] = [
     0x82cd_8698,
 ];
 
-/// What a number of periods does to a value.
+/// The decay of a value over a number of periods.
 #[derive(Clone, Copy, Debug)]
 struct Fade {
     shift: u32,
@@ -61,7 +61,7 @@ struct Fade {
 impl Fade {
     #[inline]
     fn of(periods: u64) -> Self {
-        // After 2,016 periods the kernel leaves nothing; so do 63 halvings of what it tracks.
+        // After 2,016 periods the kernel returns 0; so do 63 halvings of the values here.
         if periods > 63 * 32 {
             return Self { shift: 63, factor: 0 };
         }
@@ -73,23 +73,23 @@ impl Fade {
         ((u128::from(value >> self.shift) * u128::from(self.factor)) >> 32) as u64
     }
 
-    /// The same for a value of 32 bits, which takes but a short multiplication.
+    /// Decays a value of 32 bits, which needs only a short multiplication.
     #[inline]
     fn apply_short(self, value: u32) -> u64 {
         ((u64::from(value) >> self.shift) * u64::from(self.factor)) >> 32
     }
 }
 
-/// What a stretch of time does to sums.
+/// The effect of a span of time on sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// `last_update_time` and `period_contrib` at its begin.
+    /// `last_update_time` and `period_contrib` at its start.
     from: (Nanos, u32),
-    /// The same at its end.
+    /// `last_update_time` and `period_contrib` at its end.
     to: (Nanos, u32),
-    /// What it does to what was before; `None`: no period ended.
+    /// Decay of the earlier sums; `None`: no period ended.
     fade: Option<Fade>,
-    /// What it adds for each unit of load.
+    /// Contribution for each unit of load.
     contrib: u64,
 }
 
@@ -102,7 +102,7 @@ pub fn decay(value: u64, periods: u64) -> u64 {
 /// Sums and averages (`struct sched_avg`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Avg {
-    /// Up to when the sums go.
+    /// Time of the last update of the sums.
     pub last_update_time: Nanos,
     /// Sum of time runnable; a queue's is weighted, an entity's is not.
     pub load_sum: u64,
@@ -110,7 +110,7 @@ pub struct Avg {
     pub runnable_sum: u64,
     /// Sum of time running, times 1,024.
     pub util_sum: u64,
-    /// Units of the current period that are in the sums already, 0 to 1023.
+    /// Units of the current period that the sums already contain, 0 to 1023.
     pub period_contrib: u32,
     /// Average load: weight times share of time runnable.
     pub load_avg: u64,
@@ -123,20 +123,20 @@ pub struct Avg {
 }
 
 impl Avg {
-    /// What the sums are divided by (get_pelt_divider).
+    /// The divisor of the sums (get_pelt_divider).
     #[inline]
     pub fn divider(&self) -> u64 {
         MIN_DIVIDER + u64::from(self.period_contrib)
     }
 
-    /// Whether the sums can be extended to `now`: a unit has passed since the last time.
+    /// Whether the sums can be extended to `now`: a unit has passed since the last update.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
         // Signed: it may have been updated to a time in the future.
         now.wrapping_sub(self.last_update_time) as i64 >= 1024
     }
 
-    /// What the time from the last update to `now`, which is due, does to the sums.
+    /// The effect on the sums of the time from the last update to `now`, which is due.
     #[inline(always)]
     fn step_to(&self, now: Nanos) -> Step {
         let units = (now - self.last_update_time) >> 10;
@@ -147,7 +147,7 @@ impl Avg {
         if periods == 0 {
             return Step { from, to, fade: None, contrib: units };
         }
-        // The end of one period, the full periods after it, and what there is of the current one
+        // The end of one period, the full periods after it, and the part of the current one
         // (__accumulate_pelt_segments).
         let fade = Fade::of(periods);
         let first = 1024 - self.period_contrib;
@@ -161,14 +161,14 @@ impl Avg {
         step.from == (self.last_update_time, self.period_contrib)
     }
 
-    /// Extends the sums by `step` for an entity that had `load` (its weight or 1), `runnable` and
-    /// `running` all the while; returns whether a period ended (___update_load_sum).
+    /// Extends the sums by `step` for an entity with constant `load` (its weight or 1), `runnable`
+    /// and `running`. Returns whether a period ended (___update_load_sum).
     #[inline(always)]
     fn take(&mut self, step: &Step, load: u64, runnable: u64, running: bool) -> bool {
         if let Some(fade) = step.fade {
             let (load, runnable, util) = (self.load_sum, self.runnable_sum, self.util_sum);
             if (load | runnable | util) >> 32 == 0 {
-                // Nearly always: such multiplications are the faster ones.
+                // Nearly always the value fits, and such multiplications are faster.
                 self.load_sum = fade.apply_short(load as u32);
                 self.runnable_sum = fade.apply_short(runnable as u32);
                 self.util_sum = fade.apply_short(util as u32);
@@ -188,7 +188,7 @@ impl Avg {
     }
 
     /// Updates sums and averages of a queue, whose `load` is weighted, to `now`. Returns whether a
-    /// period ended, so that the averages changed. `step`: a step to `now` that is known already.
+    /// period ended, so that the averages changed. `step`: an already known step to `now`.
     #[inline(always)]
     pub fn update(
         &mut self,
@@ -217,7 +217,7 @@ impl Avg {
         let divider = self.divider();
         let load_sum = weight * self.load_sum;
         if (load_sum | self.runnable_sum | self.util_sum) >> 32 == 0 {
-            // Nearly always: a division of 32-bit numbers is the faster one.
+            // Nearly always the value fits, and a 32-bit division is faster.
             let divider = divider as u32;
             self.load_avg = u64::from(load_sum as u32 / divider);
             self.runnable_avg = u64::from(self.runnable_sum as u32 / divider);
@@ -236,8 +236,7 @@ impl Avg {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EntityAvg {
     avg: Avg,
-    /// The weight with which the averages must still be recomputed from the sums; 0: they are up to
-    /// date.
+    /// The weight for recomputing the averages from the sums; 0: the averages are up to date.
     owed: u64,
 }
 
@@ -285,14 +284,14 @@ impl EntityAvg {
         self.owed = 0;
     }
 
-    /// Sums and averages, to be read.
+    /// Sums and averages, read-only.
     #[inline]
     pub fn get(&self) -> Avg {
         let mut copy = *self;
         *copy.settled()
     }
 
-    /// Sums and averages, to be changed.
+    /// Sums and averages, mutable.
     #[inline]
     pub fn settled(&mut self) -> &mut Avg {
         if self.owed != 0 {
@@ -313,8 +312,8 @@ mod tests {
         avg.update(now, None, u64::from(running) * 1024, u64::from(running), running);
     }
 
-    /// Averages that are put off are those that are computed at once, and a step that is passed on
-    /// is the one that would be computed.
+    /// Postponed averages equal those computed at once, and a passed step equals the one that would
+    /// be computed.
     #[test]
     fn putting_off_averages_changes_none() {
         let mut random = Stream::new(5, Purpose::Scheduler, 0);

@@ -7,30 +7,31 @@
 
 use super::FairClass;
 use super::average::Sums;
-use super::entity::CfsRq;
+use super::entity::{CfsRq, Entity};
 use super::load::Change;
 use super::rbtree::{NIL, before};
-use super::rules::{Algorithm, Protection};
+use super::rules::{Algorithm, FairBug, Protection};
 use super::weights::calc_delta_fair;
 use crate::boundary::core::Core;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use schedlab_model::{CpuId, TaskId};
 
-/// Why an entity is dequeued: the boundary's reasons and one of the class's own.
+/// Why an entity is dequeued: the interface's reasons and those of the class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dequeue {
     sleep: bool,
     save: bool,
     moved: bool,
     special: bool,
-    /// Completes a delayed dequeue (DEQUEUE_DELAYED).
+    /// Whether it completes a delayed dequeue (DEQUEUE_DELAYED).
     delayed: bool,
-    /// Bandwidth control takes it off (DEQUEUE_THROTTLE): not to be delayed.
+    /// Whether bandwidth control takes the entity off (DEQUEUE_THROTTLE), so that the dequeue is
+    /// not delayed.
     throttle: bool,
 }
 
 impl Dequeue {
-    /// By bandwidth control; `delayed`: the dequeue of the entity was delayed.
+    /// A dequeue by bandwidth control; `delayed`: the dequeue of the entity was delayed.
     pub(super) const fn throttle(delayed: bool) -> Self {
         Self { sleep: true, save: false, moved: false, special: true, delayed, throttle: true }
     }
@@ -49,7 +50,7 @@ impl FairClass {
         }
     }
 
-    /// `curr` runs on queue `q` and has run since its last account.
+    /// Accounts `curr`, which runs on queue `q` and has run since its last accounting.
     #[inline(never)]
     fn account_curr(&mut self, core: &mut Core, q: u32, curr: u32) {
         if self.bandwidth.is_some() {
@@ -66,22 +67,31 @@ impl FairClass {
         let queued = se.on_rq.then_some(se.vruntime);
         rq.raise_min_vruntime(self.rules.algorithm, queued, &self.nodes);
         if rq.nr_queued == 1 {
+            if self.rules.has(FairBug::LoneRescheduled) {
+                self.end_lone_slice(core, q, renewed);
+            }
             return;
         }
-        let resched = renewed
-            || match self.rules.protection {
+        if Self::ends_slice(self.rules.protection, rq, se, renewed) {
+            core.resched_curr_lazy(CpuId(rq.cpu));
+            self.clear_buddies(curr);
+        }
+    }
+
+    /// Whether running `se` of `rq` should give way, now that it has been charged; `renewed`: its
+    /// deadline has moved.
+    #[inline(always)]
+    pub(super) fn ends_slice(rule: Protection, rq: &CfsRq, se: &Entity, renewed: bool) -> bool {
+        renewed
+            || match rule {
                 Protection::WhileEligible => false,
                 rule if se.is_protected(rule) => false,
                 Protection::ShortestSlice => true,
                 Protection::RescheduleIneligible => {
-                    let running = se.on_rq.then_some(&*se);
+                    let running = se.on_rq.then_some(se);
                     !Sums::of(rq, running).is_eligible(se.vruntime)
                 }
-            };
-        if resched {
-            core.resched_curr_lazy(CpuId(rq.cpu));
-            self.clear_buddies(curr);
-        }
+            }
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
@@ -92,13 +102,13 @@ impl FairClass {
         rq.raise_min_vruntime(self.rules.algorithm, queued, &self.nodes);
     }
 
-    /// Inserts into the tree (__enqueue_entity).
+    /// Inserts an entity into the tree (__enqueue_entity).
     pub(super) fn tree_insert(&mut self, q: u32, e: u32) {
         let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
         rq.insert_waiting(self.rules.algorithm, se, e, &mut self.nodes);
     }
 
-    /// Takes out of the tree (__dequeue_entity).
+    /// Removes an entity from the tree (__dequeue_entity).
     pub(super) fn tree_remove(&mut self, q: u32, e: u32) {
         let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
         rq.remove_waiting(self.rules.algorithm, se, e, &mut self.nodes);
@@ -120,9 +130,9 @@ impl FairClass {
         }
     }
 
-    /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative). A
-    /// change of `queued` is together with one of the CPU's number of tasks, which is noted there.
-    /// A caller that changes only the others must call [`FairClass::touch`].
+    /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q`; the numbers may be
+    /// negative. A change of `queued` goes with a change of the CPU's number of tasks, which
+    /// records it. A caller that changes only the others must call [`FairClass::touch`].
     pub(super) fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
         let rq = self.rq_mut(q);
         rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
@@ -151,7 +161,11 @@ impl FairClass {
         }
         self.account_enqueue(q, e);
         if cfs && flags.wakeup {
-            self.place_entity_cfs(core.now, q, e, false);
+            if self.is_odd {
+                self.place_cfs_odd(core.now, q, e);
+            } else {
+                self.place_entity_cfs(core.now, q, e, false);
+            }
         }
         if !is_curr {
             self.tree_insert(q, e);
@@ -162,8 +176,8 @@ impl FairClass {
         }
     }
 
-    /// The first half of a dequeue: accounts what ran. Returns whether the dequeue is delayed; then
-    /// this was all.
+    /// The first half of a dequeue: accounts the running entity. Returns whether the dequeue is
+    /// delayed and thus finished for now.
     #[inline(always)]
     fn begin_dequeue(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
         self.update_curr(core, q);
@@ -181,12 +195,16 @@ impl FairClass {
         true
     }
 
-    /// The second half: `e` leaves its queue.
+    /// The second half of a dequeue: removes `e` from its queue.
     #[inline(always)]
     fn finish_dequeue(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) {
         self.update_runnable(e);
         if self.rules.is_eevdf() {
-            self.update_entity_lag(core, q, e);
+            if self.is_odd {
+                self.update_lag_odd(core, q, e);
+            } else {
+                self.update_entity_lag(core, q, e);
+            }
             if self.rules.place_rel_deadline && !flags.sleep {
                 let se = self.ent_mut(e);
                 se.deadline = se.deadline.wrapping_sub(se.vruntime);
@@ -297,12 +315,12 @@ impl FairClass {
         }
     }
 
-    /// What must be right before the first level is enqueued: queue, attributes, utilisation.
+    /// Prepares the enqueue of the first level: queue, attributes, utilisation.
     #[inline(always)]
     fn prepare_enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let e = self.task_entity(task);
         if flags.restore {
-            let attr = core.task(task).attr;
+            let attr = *core.task(task).attr;
             self.apply_attr(core, e, &attr);
         }
         let q = self.queue_of(core, task, cpu);
@@ -317,7 +335,7 @@ impl FairClass {
         }
     }
 
-    /// Task entity `e`, which is on no queue, is to join `q` instead of the one it was on.
+    /// Moves task entity `e`, which is on no queue, to queue `q`.
     #[inline(never)]
     fn change_queue(&mut self, core: &mut Core, e: u32, q: u32) {
         let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
@@ -344,7 +362,8 @@ impl FairClass {
             self.update_group_weight(core, e);
             if self.rules.custom_slice {
                 self.ent_mut(e).slice = slice;
-                if self.rq(q).curr != e && self.ent(e).on_rq {
+                let carries = !self.rules.has(FairBug::SliceNotCarriedUp);
+                if self.rq(q).curr != e && self.ent(e).on_rq && carries {
                     self.cfs[q as usize].waiting.set_slice(&mut self.nodes, e, slice);
                 }
                 slice = self.min_slice(q);
@@ -371,8 +390,8 @@ impl FairClass {
             self.leave_limbo(e);
             return true;
         }
-        // A sleeper that is queued with a delayed dequeue and is to leave for good (change of class
-        // or affinity, exit): its dequeue is completed.
+        // A queued sleeper with a delayed dequeue leaves for good (change of class or affinity,
+        // exit): complete its dequeue.
         let delayed = sleep && self.ent(e).delayed;
         let flags = Dequeue { sleep, save, moved, special, delayed, throttle: false };
         self.dequeue_entities(core, cpu, e, flags)
@@ -418,12 +437,18 @@ impl FairClass {
             (queued, idle) = (-1, -i32::from(se.idle));
             runnable = -i32::from(flags.sleep || flags.delayed || !se.delayed);
         }
+        let forgets_slice = self.rules.has(FairBug::SliceOfEmptyGroup);
         let mut slice = 0;
+        if forgets_slice && !self.is_task(first) {
+            slice = self.min_slice(self.ent(first).my_q);
+        }
         let mut e = first;
         while e != NIL {
             let q = self.ent(e).cfs;
             if !begun && self.begin_dequeue(core, q, e, flags) {
-                slice = self.min_slice(q);
+                if !forgets_slice {
+                    slice = self.min_slice(q);
+                }
                 break;
             }
             begun = false;
@@ -468,20 +493,20 @@ impl FairClass {
         }
     }
 
-    /// Delays the dequeue of `e`.
+    /// Marks the dequeue of `e` as delayed.
     #[inline(always)]
     pub(super) fn set_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = true;
-        if self.is_task(e) {
+        if self.is_task(e) || self.rules.has(FairBug::DelayedGroupCounted) {
             self.count_runnable_upwards(e, -1);
         }
     }
 
-    /// `e` is no longer delayed: it runs again, or its dequeue is completed.
+    /// Clears the mark of a delayed dequeue: `e` runs again, or its dequeue is completed.
     #[inline(always)]
     pub(super) fn clear_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = false;
-        if self.is_task(e) {
+        if self.is_task(e) || self.rules.has(FairBug::DelayedGroupCounted) {
             self.count_runnable_upwards(e, 1);
         }
     }
@@ -511,8 +536,8 @@ impl FairClass {
         None
     }
 
-    /// Goes down from the root queue of `cpu` to the task to run. `None`: the entity it reached may
-    /// not run now and has left its queue, so that the pick starts again.
+    /// Walks down from the root queue of `cpu` to the task to run. `None`: the entity found may not
+    /// run now and has left its queue, so the pick must restart.
     #[inline(always)]
     fn pick_from_root(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         let mut q = cpu.0;
@@ -545,8 +570,8 @@ impl FairClass {
         }
     }
 
-    /// Whether task entity `e`, chosen in queue `q`, may run: if its group has used its quota, it
-    /// leaves. Else the high-resolution tick learns of the choice.
+    /// Whether task entity `e`, chosen in queue `q`, may run. If its group has used its quota, the
+    /// entity leaves. Otherwise the high-resolution tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
         if self.is_hierarchy_throttled(q) {
@@ -557,7 +582,7 @@ impl FairClass {
         true
     }
 
-    /// `prev` stops running. Entities that it shares with `next` go on.
+    /// Stops `prev`. Entities that it shares with `next` continue.
     #[inline(never)]
     pub(super) fn put_prev_task_fair(&mut self, core: &mut Core, prev: u32, next: Option<u32>) {
         let mut next = next.unwrap_or(NIL);
@@ -576,7 +601,7 @@ impl FairClass {
         }
     }
 
-    /// `e` stops running.
+    /// Stops `e`.
     #[inline(always)]
     pub(super) fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
         if self.rq(q).curr != e {
@@ -598,10 +623,10 @@ impl FairClass {
         self.rq_mut(q).curr = NIL;
     }
 
-    /// `e` starts to run, with the entities above it that do not run yet. `is_pick`: it was picked;
+    /// Starts `e`, with the entities above it that do not run yet. `is_pick`: it was picked;
     /// otherwise it continues after a change.
     pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32, is_pick: bool) {
-        // Only balancing asks for the order.
+        // Only balancing uses the order.
         if self.nr_cpus > 1 && self.ent(first).on_rq {
             self.list_move_to_head(first);
         }
@@ -640,7 +665,7 @@ impl FairClass {
         }
     }
 
-    /// `e` and the entities above it should be picked next.
+    /// Makes `e` and the entities above it the next to be picked.
     pub(super) fn set_next_buddy(&mut self, mut e: u32) {
         while e != NIL && self.ent(e).on_rq && !self.ent(e).idle {
             let q = self.ent(e).cfs;
@@ -649,13 +674,14 @@ impl FairClass {
         }
     }
 
-    /// `e` is no buddy of its queue any more, and the entities above it that were for its sake.
+    /// Removes `e` as a buddy of its queue, and the entities above it that were buddies because of
+    /// it.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: u32) {
         self.clear_buddies_of(self.ent(e).cfs, e);
     }
 
-    /// The same, with its queue `q` known.
+    /// Clears the buddies of `e`, whose queue `q` is known.
     #[inline(always)]
     pub(super) fn clear_buddies_of(&mut self, q: u32, e: u32) {
         if self.rq(q).has_buddies() {
@@ -687,7 +713,7 @@ impl FairClass {
         before(self.ent(a).deadline, self.ent(b).deadline)
     }
 
-    /// Moves task entity `e`, which is on it, to the head of its CPU's list.
+    /// Moves task entity `e` to the head of its CPU's list, which contains it.
     #[inline]
     pub(super) fn list_move_to_head(&mut self, e: u32) {
         let se = &mut self.ents[e as usize];

@@ -5,10 +5,10 @@
 //! The links are in one vector of small nodes that all queues share, because an entity is in at
 //! most one tree. Keys are 64-bit numbers that wrap and are compared by their signed difference. A
 //! node is inserted after those of equal key. The steps of insertion and removal are those of the
-//! textbook in the variant of Linux lib/rbtree.c (removal takes the successor, not the
-//! predecessor), so a tree has the kernel's shape; the deadline ties of Linux 6.6 depend on it.
+//! textbook, in the variant of Linux lib/rbtree.c: removal takes the successor, not the
+//! predecessor. So a tree has the kernel's shape, on which the deadline ties of Linux 6.6 depend.
 
-/// Index of an entity that is none.
+/// The index that means "no entity".
 pub const NIL: u32 = u32::MAX;
 
 /// Whether `a` is before `b` in wrapping time.
@@ -67,7 +67,7 @@ impl Node {
         max_slice: 0,
     };
 
-    /// The same with these numbers.
+    /// A node in no tree, with these numbers.
     pub const fn of(key: u64, time: u64, slice: u64) -> Self {
         Self { key, time, slice, ..Self::NEW }
     }
@@ -78,7 +78,7 @@ impl Node {
 pub struct Tree {
     /// Root.
     pub root: u32,
-    /// Node with the least key, the earliest of equals.
+    /// Node with the least key; of equal keys the first inserted.
     pub leftmost: u32,
     /// Whether the least and greatest values of subtrees are kept up to date.
     pub augmented: bool,
@@ -161,7 +161,7 @@ impl Tree {
         }
     }
 
-    /// The third number of `id` changed to `slice` while it is in the tree.
+    /// Sets the third number of `id`, which is in the tree, to `slice`.
     pub fn set_slice(&self, nodes: &mut [Node], id: u32, slice: u64) {
         if nodes[id as usize].slice != slice {
             nodes[id as usize].slice = slice;
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// The node after `id` in order of keys.
+    /// The node after `id` in the order of keys.
     pub fn next(&self, nodes: &[Node], id: u32) -> u32 {
         let right = nodes[id as usize].right;
         if right != NIL {
@@ -224,7 +224,7 @@ impl Tree {
         old != (time, slice, longest)
     }
 
-    /// Recomputes from `id` to the root. Does not stop early: after a removal the nodes above may
+    /// Recomputes from `id` to the root. Does not stop early: after a removal the upper nodes may
     /// be wrong although the lowest is right.
     fn update_upwards(&self, nodes: &mut [Node], mut id: u32) {
         while id != NIL {
@@ -233,7 +233,8 @@ impl Tree {
         }
     }
 
-    /// Turns the edge between `id` and its right (`left`: left) child, which takes its place.
+    /// Rotates the edge between `id` and its right child (`left`: left child), which takes its
+    /// place.
     fn rotate(&mut self, nodes: &mut [Node], id: u32, left_child: bool) {
         let node = nodes[id as usize];
         let child = if left_child { node.left } else { node.right };
@@ -299,7 +300,8 @@ impl Tree {
         }
     }
 
-    /// `id` (maybe none), a child of `parent`, has one black node fewer on its paths.
+    /// Rebalances after a removal: `id` (possibly none), a child of `parent`, has one black node
+    /// fewer on its paths.
     fn rebalance_after_remove(&mut self, nodes: &mut [Node], mut id: u32, mut parent: u32) {
         while parent != NIL && !Self::is_red(nodes, id) {
             let on_left = nodes[parent as usize].left == id;

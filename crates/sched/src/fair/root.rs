@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks of the root group under EEVDF: they join and leave one queue, with no group above it.
+//! Tasks of the root group under EEVDF, which join and leave one queue with no group above it.
 //!
-//! The steps are those of [`super::queue`] for one level, with queue and entity looked up once for
-//! several of them: tasks that sleep take these ways with nearly every switch.
+//! The steps equal those of [`super::queue`] for one level, but look up queue and entity once for
+//! several steps: sleeping tasks use these paths at nearly every switch.
 //!
 //! Source: Linux kernel/sched/fair.c (enqueue_task_fair, dequeue_entities), 6.6 to 7.1.
 
@@ -14,13 +14,13 @@ use crate::boundary::flags::EnqueueFlags;
 use schedlab_model::CpuId;
 
 impl FairClass {
-    /// Whether `e` is a task of the root group, and no group has a limit.
+    /// Whether `e` is a task of the root group, no group has a limit, and nothing is odd.
     #[inline(always)]
     pub(super) fn is_at_root(&self, e: u32) -> bool {
-        self.bandwidth.is_none() && self.is_task(e) && self.ent(e).parent == NIL
+        self.is_plain && self.is_task(e) && self.ent(e).parent == NIL
     }
 
-    /// Whether `e` is on its queue, or runs there although it is not (while its attributes change).
+    /// Whether `e` is on its queue; or runs there without being on it, while its attributes change.
     #[inline(always)]
     pub(super) fn is_queued_or_runs(&self, e: u32) -> bool {
         let se = self.ent(e);
@@ -63,8 +63,8 @@ impl FairClass {
         core.dequeue_delayed(self.entity_task(e));
     }
 
-    /// `e`, a task at the root, leaves its queue because it sleeps, or has long slept there: the
-    /// second half of its dequeue.
+    /// Removes `e`, a task at the root, from its queue because it sleeps, or has been asleep there:
+    /// the second half of its dequeue.
     #[inline(always)]
     pub(super) fn leave_root(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
         let q = cpu.0;
@@ -80,7 +80,7 @@ impl FairClass {
         se.on_rq = false;
         rq.count_out(se);
         rq.h_nr_queued -= 1;
-        // One whose dequeue was delayed did not count any more.
+        // A task with a delayed dequeue no longer counted.
         rq.h_nr_runnable -= u32::from(!was_delayed);
         rq.h_nr_idle -= u32::from(se.idle);
         self.update_min_vruntime(q);

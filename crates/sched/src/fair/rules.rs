@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes one kernel version's fair class from another's, as data.
+//! The differences between kernel versions in the fair class, as data.
 //!
 //! Source: Linux kernel/sched/fair.c and features.h of the versions named.
 
@@ -9,7 +9,7 @@ use crate::balance::{BalanceFeatures, BalanceRules};
 use crate::boundary::hrtick::HrtickRule;
 use schedlab_model::Nanos;
 
-/// Which algorithm orders a queue.
+/// The algorithm that orders a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
     /// Least virtual runtime first; slices from a latency target (up to 6.5).
@@ -20,10 +20,10 @@ pub enum Algorithm {
     EevdfByDeadline,
 }
 
-/// What a task gives up by sched_yield under EEVDF.
+/// What a task loses by sched_yield under EEVDF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum YieldRule {
-    /// Its deadline moves on by one slice.
+    /// Its deadline advances by one slice.
     DeadlineOnly,
     /// If eligible it gives up the rest of its request: its virtual runtime becomes its deadline.
     ForfeitRequest,
@@ -34,7 +34,8 @@ pub enum YieldRule {
 pub enum Protection {
     /// Until its deadline moves, while it is eligible (6.6).
     WhileEligible,
-    /// The same, and once it is neither protected nor eligible it is rescheduled (6.12).
+    /// As `WhileEligible`; an entity that is neither protected nor eligible is then rescheduled
+    /// (6.12).
     RescheduleIneligible,
     /// For the shortest slice in its queue (6.18).
     ShortestSlice,
@@ -45,9 +46,9 @@ pub enum Protection {
 pub enum Wakeup {
     /// If the pick by deadline, which ignores buddies, would take it (to 6.18).
     ByDeadline,
-    /// If the pick itself would take it; on the way delayed dequeues are completed. A new task
+    /// If the pick itself would take it, after completing delayed dequeues on the way. A new task
     /// never preempts, unless its slice is shorter. A running task that continues is protected for
-    /// no longer than the shortest slice in its queue (6.19, 7.0; completion 7.1).
+    /// at most the shortest slice in its queue (6.19, 7.0; completion 7.1).
     ByPick,
 }
 
@@ -60,7 +61,7 @@ pub enum LagLimit {
     LongestSlice,
 }
 
-/// How a group that has used up its cpu.max is kept from running.
+/// How a group without remaining cpu.max time is kept from running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Throttling {
     /// The group's entity leaves the queue above (to 6.17).
@@ -69,24 +70,62 @@ pub enum Throttling {
     Tasks,
 }
 
-/// What changing the weight of a queued entity does to its place under EEVDF.
+/// How a change of weight affects the place of a queued entity under EEVDF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reweight {
-    /// Lag and distance to the deadline are scaled around the average (to 6.12.10).
+    /// Lag and distance to the deadline are scaled around the average (to 6.12, all releases).
     Scale,
-    /// The entity is placed again with its scaled lag (6.12.11 to 6.18).
+    /// The entity is placed again with its scaled lag (6.13 to 7.0, and 6.18 up to 6.18.44). This
+    /// counts the running entity twice and enlarges its lag, so that others can starve. Commit
+    /// 101f3498b4bd removed the rule.
     Place,
     /// Lag and the distances to deadline and end of protection are scaled around the average
-    /// (7.1).
+    /// (7.1, 6.18.45).
     ScaleAll,
+    /// The virtual runtime stays, so the lag in service time changes with the weight (6.6 up to
+    /// 6.6-rc; commit eab03c23c2a1 of 6.7 mended it).
+    KeepVruntime,
 }
 
-/// One version's rules.
+/// A bug of the fair class that no modelled version has. [`crate::bugs`] describes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FairBug {
+    /// The lag of an entity that leaves is taken when it no longer counts.
+    LagAfterDequeue,
+    /// A running group is not told that its quota is used up.
+    QuotaNotTaken,
+    /// A group whose dequeue is delayed gets the least slice of an empty queue.
+    SliceOfEmptyGroup,
+    /// The least virtual runtime is not renewed after a change of the running entity's weight.
+    StaleMinVruntime,
+    /// A queue of one is rescheduled if its CPU has other tasks.
+    LoneRescheduled,
+    /// A group whose dequeue is delayed counts as a delayed task.
+    DelayedGroupCounted,
+    /// A throttled queue gets what it owes and nothing more.
+    UnthrottledWithNothing,
+    /// The lag is not scaled when a task becomes SCHED_IDLE.
+    IdleNotRescaled,
+    /// A migration reads as a long sleep.
+    MigrationForgives,
+    /// A group's new slice does not reach the tree.
+    SliceNotCarriedUp,
+    /// The pick goes right although the earliest deadline is on the left.
+    PickMissesLeft,
+    /// A negative average is rounded towards 0.
+    RoundsTowardsZero,
+    /// A group whose dequeue is delayed is not put back when its queue is unthrottled.
+    UnthrottledOverDelayed,
+    /// The burst of a group is a thousandth of what was written.
+    BurstDivided,
+}
+
+/// The rules of one version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// Algorithm.
     pub algorithm: Algorithm,
-    /// Features that can be turned off.
+    /// Switchable features.
     pub features: Features,
     /// Slice before scaling (EEVDF).
     pub base_slice_ns: Nanos,
@@ -100,38 +139,43 @@ pub struct Rules {
     pub pick_buddy: bool,
     /// Custom slices of tasks, and of groups from their members.
     pub custom_slice: bool,
-    /// sched_yield.
+    /// Rule of sched_yield.
     pub yield_rule: YieldRule,
     /// Protection of the running entity.
     pub protection: Protection,
-    /// Only a pick starts a protection; else a change of attributes of the running task does, too
-    /// (to 6.18).
+    /// Whether only a pick starts a protection. Otherwise a change of the running task's attributes
+    /// does too (up to 6.18).
     pub only_picks_protect: bool,
     /// Wake-up preemption.
     pub wakeup: Wakeup,
-    /// Bound of lag.
+    /// Limit of lag.
     pub lag_limit: LagLimit,
     /// Whether a delayed sleeper falls no further behind than it was when it fell asleep.
     pub delayed_lag_only_rises: bool,
-    /// Exact divisions, and averages with undiminished weights.
+    /// Whether divisions are exact and averages use full weights.
     pub exact_arithmetic: bool,
-    /// Weight changes.
+    /// Rule of weight changes.
     pub reweight: Reweight,
-    /// A group without tasks on a CPU keeps its weight there.
+    /// Whether a waking task of another policy ends the protection of a running SCHED_IDLE task
+    /// (6.15, and later releases of 6.12; commit f553741ac8c0).
+    pub idle_loses_protection: bool,
+    /// Whether a group without tasks on a CPU keeps its weight there.
     pub group_keeps_weight_when_empty: bool,
-    /// A CPU's part of a group's load is refreshed at most once a millisecond.
+    /// Whether a CPU's part of a group's load is updated at most once a millisecond.
     pub tg_load_rate_limited: bool,
-    /// Load balancing does not count delayed sleepers (later releases of 6.12).
+    /// Whether load balancing ignores delayed sleepers (later releases of 6.12).
     pub counts_runnable_only: bool,
-    /// The high-resolution tick, with the feature HRTICK.
+    /// Rule of the high-resolution tick, with the feature HRTICK.
     pub hrtick: HrtickRule,
-    /// Bandwidth control.
+    /// Rule of bandwidth control.
     pub throttling: Throttling,
-    /// The periods of bandwidth control begin at a random time (6.6 and later), not at multiples
-    /// of the period.
+    /// Whether the periods of bandwidth control begin at a random time (6.6 and later), instead of
+    /// at multiples of the period.
     pub random_period_offset: bool,
     /// Rules of placement and load balancing.
     pub balance: BalanceRules,
+    /// A bug that the version does not have.
+    pub bug: Option<FairBug>,
 }
 
 impl Rules {
@@ -153,6 +197,7 @@ impl Rules {
         delayed_lag_only_rises: false,
         exact_arithmetic: false,
         reweight: Reweight::Scale,
+        idle_loses_protection: false,
         group_keeps_weight_when_empty: false,
         tg_load_rate_limited: false,
         counts_runnable_only: false,
@@ -160,6 +205,7 @@ impl Rules {
         throttling: Throttling::Queues,
         random_period_offset: false,
         balance: BalanceRules::LINUX_6_1,
+        bug: None,
     };
     /// EEVDF as in 6.6.
     pub const LINUX_6_6: Self = Self {
@@ -188,18 +234,21 @@ impl Rules {
         base_slice_ns: 700_000,
         pick_buddy: true,
         yield_rule: YieldRule::ForfeitRequest,
-        reweight: Reweight::Place,
+        idle_loses_protection: true,
         group_keeps_weight_when_empty: true,
         counts_runnable_only: true,
         ..Self::LINUX_6_12_0
     };
-    /// EEVDF as in 6.18.
-    pub const LINUX_6_18: Self = Self {
+    /// EEVDF as in 6.18 up to 6.18.44.
+    pub const LINUX_6_18_44: Self = Self {
+        reweight: Reweight::Place,
         protection: Protection::ShortestSlice,
         throttling: Throttling::Tasks,
         balance: BalanceRules::LINUX_6_18,
         ..Self::LINUX_6_12
     };
+    /// EEVDF as in 6.18.45 and later.
+    pub const LINUX_6_18: Self = Self { reweight: Reweight::ScaleAll, ..Self::LINUX_6_18_44 };
     /// EEVDF as in 7.1.
     pub const LINUX_7_1: Self = Self {
         features: Features { balance: BalanceFeatures::LINUX_7_1, ..Features::DEFAULT },
@@ -208,7 +257,6 @@ impl Rules {
         lag_limit: LagLimit::LongestSlice,
         delayed_lag_only_rises: true,
         exact_arithmetic: true,
-        reweight: Reweight::ScaleAll,
         hrtick: HrtickRule::LINUX_7_1,
         balance: BalanceRules::LINUX_7_1,
         ..Self::LINUX_6_18
@@ -221,6 +269,12 @@ impl Rules {
     #[inline]
     pub(super) const fn weight_of(&self, load: LoadWeight) -> LoadWeight {
         if self.exact_arithmetic { load.exact() } else { load }
+    }
+
+    /// Whether they have `bug`.
+    #[inline]
+    pub(super) fn has(&self, bug: FairBug) -> bool {
+        self.bug == Some(bug)
     }
 
     /// Whether the rules are those of EEVDF.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the unit tests of the fair class share.
+//! Shared helpers for the unit tests of the fair class.
 
 use super::FairClass;
 use super::rules::Rules;

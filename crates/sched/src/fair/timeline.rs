@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The waiting entities of one queue, in order.
 //!
-//! The kernel keeps them in a red-black tree. If the shape of that tree influences the pick, it is
-//! a tree here too: EEVDF of 6.6 breaks ties of deadlines by it, CFS does not use it. EEVDF from
-//! 6.12 on needs only the order: the first eligible entity in order of deadlines. There a few
-//! entities are in a sorted array inside the queue, and only a longer queue uses the tree. Most
+//! The kernel keeps them in a red-black tree. If the shape of that tree influences the pick, the
+//! model uses a tree too: EEVDF of 6.6 breaks ties of deadlines by the shape, CFS does not. EEVDF
+//! from 6.12 on needs only the order: the first eligible entity in order of deadlines. For it, a
+//! few entities are in a sorted array inside the queue, and only a longer queue uses the tree. Most
 //! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring,
-//! because mostly the first one leaves and returns as the last.
+//! because usually the first entity leaves and returns as the last.
 
 use super::rbtree::{NIL, Node, Tree, before, max_time, min_time};
 
-/// Most entities in the array.
+/// Maximum number of entities in the array.
 const SMALL_MAX: usize = 8;
 /// Number of entities at which a tree becomes an array again. Less than [`SMALL_MAX`], so that a
 /// queue whose length varies does not change its form each time.
@@ -30,7 +30,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Puts its numbers into its node.
+    /// Stores its numbers in its node.
     #[inline]
     fn store(&self, nodes: &mut [Node]) {
         let node = &mut nodes[self.id as usize];
@@ -43,10 +43,10 @@ const EMPTY: Slot = Slot { key: 0, time: 0, slice: 0, id: NIL };
 /// Waiting entities. An entity's [`Node`] has its numbers only while it is in the tree.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// The first is at `head`, the others follow it round the end.
+    /// Ring of entities: the first one is at `head`.
     slots: [Slot; SMALL_MAX],
     head: u32,
-    /// Entities.
+    /// Number of entities.
     len: u32,
     /// Whether they are in the tree.
     is_tree: bool,
@@ -69,7 +69,7 @@ impl Timeline {
         }
     }
 
-    /// Place in the ring of entity number `position`.
+    /// Index in the ring of entity number `position`.
     #[inline]
     const fn at(&self, position: u32) -> usize {
         (self.head + position) as usize % SMALL_MAX
@@ -87,14 +87,14 @@ impl Timeline {
         self.len == 0
     }
 
-    /// The tree, where its shape counts.
+    /// The tree, if its shape matters.
     #[inline]
     pub fn tree(&self) -> &Tree {
         debug_assert!(!self.may_be_small);
         &self.tree
     }
 
-    /// The first in order of keys, [`NIL`] if there is none.
+    /// The first entity in order of keys; [`NIL`] if there is none.
     #[inline]
     pub fn first(&self) -> u32 {
         if self.is_tree {
@@ -104,7 +104,7 @@ impl Timeline {
         }
     }
 
-    /// The one after `id`.
+    /// The entity after `id`.
     pub fn next(&self, nodes: &[Node], id: u32) -> u32 {
         if self.is_tree {
             return self.tree.next(nodes, id);
@@ -113,7 +113,7 @@ impl Timeline {
         rest.nth(1).map_or(NIL, |slot| slot.id)
     }
 
-    /// The earliest time of all, but no earlier than `floor`; `None` if no entity waits.
+    /// The earliest time of all entities, but at least `floor`; `None` if no entity waits.
     #[inline(always)]
     pub fn min_time_from(&self, nodes: &[Node], floor: u64) -> Option<u64> {
         if self.is_tree {
@@ -122,7 +122,7 @@ impl Timeline {
         }
         let mut least = None;
         for slot in self.slots() {
-            // Mostly one of the first is there, and the others need not be examined.
+            // Usually one of the first entities has it, and the others need not be examined.
             if !before(floor, slot.time) {
                 return Some(floor);
             }
@@ -131,7 +131,7 @@ impl Timeline {
         least
     }
 
-    /// The least slice of all; the greatest number if no entity waits.
+    /// The least slice of all entities; the maximum number if no entity waits.
     #[inline]
     pub fn min_slice(&self, nodes: &[Node]) -> u64 {
         if self.is_tree {
@@ -141,7 +141,7 @@ impl Timeline {
         self.slots().fold(u64::MAX, |least, slot| least.min(slot.slice))
     }
 
-    /// The greatest slice of all; 0 if no entity waits.
+    /// The greatest slice of all entities; 0 if no entity waits.
     pub fn max_slice(&self, nodes: &[Node]) -> u64 {
         if self.is_tree {
             let root = self.tree.root;
@@ -150,8 +150,8 @@ impl Timeline {
         self.slots().fold(0, |greatest, slot| greatest.max(slot.slice))
     }
 
-    /// The first in order of keys for whose time `fits` is true; [`NIL`] if there is none. A time
-    /// fits if a later one does.
+    /// The first entity in order of keys whose time satisfies `fits`; [`NIL`] if there is none. If
+    /// a time fits, all earlier ones fit too.
     #[inline(always)]
     pub fn first_that(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
         if self.is_tree {
@@ -223,7 +223,7 @@ impl Timeline {
             position += 1;
         }
         assert!(position < self.len, "entity {id} does not wait here");
-        // Those before it move up to the place, and the ring begins one further.
+        // Entities before it move one place towards it, and the ring begins one place later.
         while position > 0 {
             self.slots[self.at(position)] = self.slots[self.at(position - 1)];
             position -= 1;
@@ -256,7 +256,7 @@ impl Timeline {
         }
     }
 
-    /// From the array into the tree.
+    /// Moves the entities from the array into the tree.
     #[cold]
     fn grow(&mut self, nodes: &mut [Node]) {
         for position in 0..self.len {
@@ -267,7 +267,7 @@ impl Timeline {
         self.is_tree = true;
     }
 
-    /// From the tree into the array.
+    /// Moves the entities from the tree into the array.
     #[cold]
     fn shrink(&mut self, nodes: &[Node]) {
         let mut id = self.tree.leftmost;
@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// In either form a queue answers as the tree alone does.
+        /// In both forms a queue gives the answers of the tree.
         #[test]
         fn the_form_does_not_show(
             steps in prop::collection::vec((0u32..24, 0u64..30, 0u64..1000, 0u64..50), 1..600),

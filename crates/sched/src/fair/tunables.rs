@@ -38,7 +38,7 @@ pub const MIGRATION_COST: Tunable = time(
     "a task that ran less long ago than this counts as cache-hot and is not moved",
 );
 
-/// Most tasks that one balancing examines (nr_migrate).
+/// Maximum number of tasks that one balancing attempt examines (nr_migrate).
 pub const NR_MIGRATE: Tunable = Tunable::new(
     "nr_migrate",
     TunableKind::Count { min: 1, max: 1024 },
@@ -98,7 +98,7 @@ pub const AUTOGROUP: Tunable = Tunable::new(
     "whether the tasks of a session that are in no control group are a group of their own",
 );
 
-/// Whether `options` make a group of each session.
+/// Whether `options` put each session into a group.
 pub fn has_autogroups(options: &Options) -> bool {
     options.iter().any(|(name, value)| name == AUTOGROUP.name && value == 1)
 }
@@ -139,13 +139,13 @@ pub struct FairTunables {
     pub child_runs_first: bool,
     /// Slice of EEVDF.
     pub base_slice_ns: Nanos,
-    /// The same before scaling (normalized_sysctl_sched_base_slice).
+    /// Slice of EEVDF before scaling (normalized_sysctl_sched_base_slice).
     pub normalized_base_slice_ns: Nanos,
     /// How long a task stays cache-hot.
     pub migration_cost_ns: Nanos,
-    /// Most tasks that one balancing examines.
+    /// Maximum number of tasks that one balancing attempt examines.
     pub nr_migrate: u32,
-    /// What a queue takes from its group's pool at once.
+    /// CPU time that a queue takes from its group's pool at once.
     pub bandwidth_slice_ns: Nanos,
 }
 
@@ -167,8 +167,8 @@ pub const fn scaling_factor(scaling: u64, nr_cpus: u32) -> u64 {
 }
 
 impl FairTunables {
-    /// The values of `options` for `rules` on `nr_cpus`. A tunable that the other algorithm has and
-    /// this one lacks keeps its default.
+    /// The values of `options` for `rules` on `nr_cpus`. A tunable of the other algorithm keeps its
+    /// default.
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
@@ -183,7 +183,7 @@ impl FairTunables {
         let min_granularity_ns = value(&MIN_GRANULARITY, 750_000 * factor);
         let written = declared(&LATENCY.name).unwrap_or(0) != 0
             || declared(&MIN_GRANULARITY.name).unwrap_or(0) != 0;
-        // Writing either file recomputes it (sched_update_scaling); else it is 8.
+        // Writing either file recomputes it (sched_update_scaling); otherwise it is 8.
         let nr_latency = if written { latency_ns.div_ceil(min_granularity_ns) as u32 } else { 8 };
         let base_slice_ns = value(&BASE_SLICE, rules.base_slice_ns * factor);
         Self {

@@ -4,7 +4,7 @@
 //! Source: Linux kernel/sched/core.c (sched_prio_to_weight, sched_prio_to_wmult) and fair.c
 //! (__calc_delta, calc_delta_fair), 6.1 to 7.1. The tables are the kernel's own numbers: they are
 //! part of its behaviour up to 7.0, since 13 of the inverse weights are not what a division would
-//! give. 7.1 divides exactly, and averages with undiminished weights.
+//! give. 7.1 divides exactly, and averages with full weights.
 
 use schedlab_model::weights::{IDLE_WEIGHT, NICE_WEIGHTS, group_weight};
 use schedlab_model::{CgroupSpec, Nanos, Policy, SchedAttr};
@@ -33,8 +33,7 @@ pub struct LoadWeight {
     pub weight: u64,
     /// The stored weight without its extra bits: [`scale_load_down`] of it.
     pub scaled: u64,
-    /// The weight with which an entity counts in averages of virtual runtimes: `scaled`, or from
-    /// 7.1 on `weight`.
+    /// The weight of an entity in averages of virtual runtimes: `scaled`, or from 7.1 on `weight`.
     pub averaged: i64,
     /// 2^32 / table weight; 0: divisions are exact (from 7.1 on).
     pub inv_weight: u32,
@@ -46,8 +45,7 @@ impl LoadWeight {
         Self { weight, scaled, averaged: scaled as i64, inv_weight }
     }
 
-    /// The same with the arithmetic of 7.1 on 64-bit machines: exact divisions, undiminished
-    /// weights.
+    /// The weight with the arithmetic of 7.1 on 64-bit machines: exact divisions, full weights.
     pub const fn exact(self) -> Self {
         Self { averaged: self.weight as i64, inv_weight: 0, ..self }
     }
@@ -71,7 +69,7 @@ impl LoadWeight {
 #[inline]
 pub const fn scale_load_down(weight: u64) -> u64 {
     let down = weight >> LOAD_SHIFT;
-    // Without a branch on the way that is nearly always taken.
+    // No branch on the path that is nearly always taken.
     if down >= 2 {
         down
     } else if weight == 0 {
@@ -201,7 +199,7 @@ mod tests {
         }
         assert_eq!(calc_delta_fair(1_000_000, nice(5).exact()), 3_056_716);
         assert_eq!(calc_delta_fair(1_000_000, idle().exact()), 341_333_333);
-        // The inverse weight of nice 19 is a little too small, that of nice 5 too great.
+        // The inverse weight of nice 19 is slightly too small, that of nice 5 too great.
         let both =
             |value| [nice(value), nice(value).exact()].map(|of| calc_delta_fair(10_u64.pow(8), of));
         assert_eq!(both(19), [6_826_666_665, 6_826_666_666]);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weights with their inverses, as the fair class of Linux 2.6.23 to 2.6.32 reckons with them.
+//! Weights with their inverses, with the arithmetic of the fair class in Linux 2.6.23 to 2.6.32.
 //!
-//! A division by a weight is a multiplication by 2^32 / weight and a shift that rounds to the
-//! nearest. Later kernels cut instead ([`crate::fair::weights`]), so the two disagree in the last
-//! digits.
+//! A division by a weight is a multiplication by 2^32 / weight and a shift that rounds to nearest.
+//! Later kernels truncate ([`crate::fair::weights`]), so the results differ in the last digits.
 //!
 //! Source: Linux 2.6.23.17 and 2.6.24, kernel/sched.c (`prio_to_weight`, `prio_to_wmult`,
 //! `calc_delta_mine`, `set_load_weight`), on a 64-bit machine, where WMULT_CONST is 2^32.
@@ -33,15 +32,15 @@ pub struct LoadWeight {
 }
 
 impl LoadWeight {
-    /// Nothing.
+    /// A weight of 0.
     pub const ZERO: Self = Self { weight: 0, inv_weight: 0 };
 
     /// The weight of a real-time task: twice that of nice -20. Only balancing uses it.
     pub const REAL_TIME: Self =
         Self { weight: NICE_WEIGHTS[0] * 2, inv_weight: (PRIO_TO_WMULT[0] >> 1) as u64 };
 
-    /// The weight of a task with these attributes (`set_load_weight`), a SCHED_IDLE task having
-    /// that of Linux 2.6.23.
+    /// The weight of a task with these attributes (`set_load_weight`). A SCHED_IDLE task has the
+    /// weight of Linux 2.6.23.
     pub fn of_task(attr: &SchedAttr) -> Self {
         if attr.policy.is_rt() {
             return Self::REAL_TIME;
@@ -53,7 +52,7 @@ impl LoadWeight {
         Self { weight: NICE_WEIGHTS[index], inv_weight: u64::from(PRIO_TO_WMULT[index]) }
     }
 
-    /// Any other weight, as a rule a sum.
+    /// Any other weight, usually a sum.
     pub const fn of_load(weight: u64) -> Self {
         let inv_weight = match WMULT_CONST.saturating_sub(weight / 2).checked_div(weight) {
             Some(inverse) => inverse + 1,
@@ -68,7 +67,7 @@ const fn shift_right_round(value: u64, shift: u32) -> u64 {
     value.wrapping_add(1 << (shift - 1)) >> shift
 }
 
-/// delta * weight / of.weight. Products wrap at 64 bits as the kernel's do, which takes seconds
+/// delta * weight / of.weight. Products wrap at 64 bits as in the kernel; this takes seconds
 /// without an update.
 #[inline]
 pub fn calc_delta_mine(delta: Nanos, weight: u64, of: LoadWeight) -> u64 {
@@ -82,8 +81,7 @@ pub fn calc_delta_mine(delta: Nanos, weight: u64, of: LoadWeight) -> u64 {
     result.min(i64::MAX as u64)
 }
 
-/// Virtual time that passes for a weight, or a whole queue, in `delta` of real time
-/// (`calc_delta_fair`).
+/// Virtual time for a weight, or a whole queue, during `delta` of real time (`calc_delta_fair`).
 #[inline]
 pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
     calc_delta_mine(delta, NICE_0_LOAD, of)
@@ -146,7 +144,7 @@ mod tests {
 
     #[test]
     fn beyond_2_to_the_32_a_product_is_cut_to_multiples_of_2_to_the_16() {
-        // 2^32 / 1024 ns is the longest time that is reckoned in one step at nice 0.
+        // 2^32 / 1024 ns is the longest time computed in one step at nice 0.
         let load = LoadWeight::of_load(2048);
         assert_eq!(calc_delta_fair(4_194_304, load), 2_097_152);
         assert_eq!(calc_delta_fair(4_194_305, load), 2_097_152);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two arrays of 140 FIFO lists for each CPU, of which one is active and the other has expired.
+//! Two arrays of 140 FIFO lists for each CPU: one active, one expired.
 //!
-//! Counterpart: `struct prio_array` of Linux 2.6.0 to 2.6.22, kernel/sched.c. The links are held by
-//! task, so every operation costs the same however many tasks there are.
+//! Counterpart: `struct prio_array` of Linux 2.6.0 to 2.6.22, kernel/sched.c. Links are stored by
+//! task, so every operation has the same cost for any number of tasks.
 
 use super::rules::MAX_PRIO;
 use schedlab_model::{CpuId, TaskId};
@@ -50,7 +50,7 @@ impl Array {
     }
 }
 
-/// Where a task is.
+/// The list that holds a task.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     prev: u32,
@@ -68,7 +68,7 @@ const UNLINKED: Link = Link { prev: NONE, next: NONE, cpu: NONE, array: 0, prio:
 #[derive(Debug)]
 pub struct Arrays {
     arrays: Vec<[Array; 2]>,
-    /// Which of the two is active, by CPU.
+    /// Index of the active array, by CPU.
     active: Vec<u8>,
     links: Vec<Link>,
 }
@@ -149,7 +149,7 @@ impl Arrays {
         self.links[task.index()] = Link { prev, next: other.0, cpu, array: index, prio };
     }
 
-    /// Takes `task` out of its list (`dequeue_task`).
+    /// Removes `task` from its list (`dequeue_task`).
     pub fn remove(&mut self, task: TaskId) {
         let link = std::mem::replace(&mut self.links[task.index()], UNLINKED);
         assert!(link.cpu != NONE, "task {task} is in no array");
@@ -169,7 +169,7 @@ impl Arrays {
         array.nr_active -= 1;
     }
 
-    /// Makes the expired array of `cpu` the active one, and the reverse.
+    /// Swaps the active and the expired array of `cpu`.
     pub fn swap(&mut self, cpu: CpuId) {
         self.active[cpu.index()] ^= 1;
     }
@@ -187,8 +187,7 @@ impl Arrays {
         self.walk(cpu, side, false)
     }
 
-    /// Tasks of an array, best priority first, each list from its tail: the order in which
-    /// balancing takes them.
+    /// Tasks of an array, best priority first, each list from its tail: balancing's order.
     pub fn iter_from_tails(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
         self.walk(cpu, side, true)
     }

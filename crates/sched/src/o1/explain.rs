@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pick of the O(1) scheduler compared: arrays, lists, and the origin of a priority.
+//! The values that a pick of the O(1) scheduler compared: arrays, lists, and the origin of a
+//! priority.
 
 use super::arrays::Side;
 use super::{OrderOne, Pick};
@@ -20,7 +21,7 @@ impl Explain for OrderOne {
     fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let Pick { task: chosen, prio: chosen_prio, swapped } = self.cpus[cpu.index()].pick;
         let curr = core.rq(cpu).curr;
-        // The picked task may be in another list by now; it was the head of its old one.
+        // The picked task may already be in another list; it was the head of its old one.
         let waiting = [Side::Active, Side::Expired].into_iter().flat_map(|side| {
             let others = self.arrays.iter(cpu, side).filter(move |task| Some(*task) != chosen);
             others.map(move |task| (side, task))

@@ -16,7 +16,7 @@
 //! - A task released by the launcher has no parent: it starts with a whole slice and without sleep.
 //! - If a child's attributes differ from its parent's, they are changed at once: the child then
 //!   goes to the tail of its own list.
-//! - When a fork takes the parent's last tick, the tick function runs for the parent only, without
+//! - When a fork uses the parent's last tick, the tick function runs for the parent only, without
 //!   its balancing.
 //! - A child returns the rest of its slice when it leaves its CPU for the last time, even if its
 //!   parent waits for it later.
@@ -70,7 +70,7 @@ const CACHE_DECAY: Tunable = Tunable::new(
 
 const CLAIMS: Claims = Claims {
     work_conserving: true,
-    // Interactive tasks may keep expired ones waiting for a second a runnable task.
+    // Interactive tasks may keep expired ones waiting for a second for each runnable task.
     starvation_free: false,
     fair: true,
     needs_burst: false,
@@ -99,9 +99,9 @@ pub fn linux_2_6_0() -> Scheduler {
     }
 }
 
-/// With domains an idle CPU sees an average of the loads of others, and may find a difference too
-/// small to act on. A hog that was woken and had to wait is interactive for a second or more, in
-/// which others get nothing.
+/// With domains, an idle CPU compares load averages. If the difference is small, it pulls no task
+/// and stays idle. A hog that woke and had to wait is interactive for a second or more, in which
+/// the others get nothing.
 const CLAIMS_OF_DOMAINS: Claims = Claims { work_conserving: false, fair: false, ..CLAIMS };
 
 /// Linux 2.6.11.
@@ -170,7 +170,7 @@ enum Change {
     Policy,
 }
 
-/// What the scheduler keeps of a task.
+/// The scheduler's state of a task.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Sleep average, ns.
@@ -184,7 +184,7 @@ struct Entry {
     /// Interactive credit (2.6.0).
     credit: i32,
     parent: Option<TaskId>,
-    /// Priority, that of its list while it is queued.
+    /// Priority; while it is queued, that of its list.
     prio: u8,
     static_prio: u8,
     /// Priority if it is real-time.
@@ -204,7 +204,7 @@ impl Entry {
     }
 }
 
-/// Why the last pick of a CPU took its task, for explanations.
+/// Why the last pick of a CPU chose its task, for explanations.
 #[derive(Clone, Copy, Default, Debug)]
 struct Pick {
     task: Option<TaskId>,
@@ -213,10 +213,10 @@ struct Pick {
     swapped: bool,
 }
 
-/// What the scheduler keeps of a CPU.
+/// The scheduler's state of a CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    /// When the first task of the expired array got there, in jiffies.
+    /// When the first task of the expired array arrived there, in jiffies.
     expired_timestamp: Option<u64>,
     /// Best static priority in the expired array.
     best_expired_prio: u8,
@@ -255,7 +255,7 @@ impl OrderOne {
         }
     }
 
-    /// Takes over the attributes that decide.
+    /// Applies the relevant attributes.
     fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
         let knows_batch = self.scale.rules.knows_batch;
         let entry = &mut self.tasks[task.index()];
@@ -286,8 +286,8 @@ impl OrderOne {
         self.arrays.add(cpu, side, task, entry.prio);
     }
 
-    /// The time that picked `task` waited on the queue counts as sleep too, in part if a task woke
-    /// it. It changes its list but still runs now.
+    /// Counts the time that picked `task` waited on the queue as sleep too; only a part of it if a
+    /// task woke it. The task changes its list but still runs now.
     fn count_wait(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
         let entry = &self.tasks[task.index()];
         let waited = core.now - entry.timestamp;
@@ -297,6 +297,11 @@ impl OrderOne {
             Woken::No | Woken::Uninterruptible => return,
         };
         if entry.is_rt() {
+            if self.scale.rules.requeues_woken_rt {
+                let prio = entry.prio;
+                self.arrays.remove(task);
+                self.arrays.add(cpu, Side::Active, task, prio);
+            }
             return;
         }
         let (old_prio, until) = (entry.prio, entry.timestamp + counted);
@@ -343,7 +348,7 @@ impl SchedClass for OrderOne {
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         self.arrays.add_task();
         self.tasks.push(Entry {
             sleep_avg: 0,
@@ -390,7 +395,7 @@ impl SchedClass for OrderOne {
     ) -> bool {
         core.sub_nr_running(cpu, 1);
         self.count_load(cpu, task, false);
-        // A change of attributes leaves the task in its list until it is known what changes.
+        // A change of attributes leaves the task in its list until the change is known.
         if !flags.save {
             self.arrays.remove(task);
         }
@@ -512,7 +517,7 @@ impl SchedClass for OrderOne {
     fn switched_to(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
-        // Decided where the task was put back.
+        // Nothing to do: the callback that put the task back has decided.
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {

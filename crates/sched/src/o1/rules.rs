@@ -3,8 +3,8 @@
 //! slices, bonus and interactivity.
 //!
 //! Source: Linux 2.6.0, 2.6.11 and 2.6.22, kernel/sched.c (`task_timeslice`, `CURRENT_BONUS`,
-//! `DELTA`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`). Times are ticks
-//! where the text says it, as in the kernel, otherwise ns.
+//! `DELTA`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`). Times are in ns, or
+//! in ticks where the docstring names ticks, as in the kernel.
 
 use schedlab_model::{Nanos, time::tick_nsec};
 
@@ -14,16 +14,16 @@ pub const MAX_PRIO: usize = 140;
 pub const MAX_RT_PRIO: u8 = 100;
 /// Range of the bonus (MAX_BONUS): half of it either way.
 pub const MAX_BONUS: u64 = 10;
-/// Part of the wait on the queue that counts as sleep for a task that a task woke, in 128ths.
+/// Share of the wait on the queue that counts as sleep for a task that a task woke, in 128ths.
 pub const ON_RUNQUEUE_WEIGHT: u64 = 30 * 128 / 100;
-/// What a child keeps of the bonus of its parent, in percent (CHILD_PENALTY).
+/// Percentage of the parent's bonus that a child keeps (CHILD_PENALTY).
 const CHILD_PENALTY: u64 = 95;
 /// Weight of the parent's own sleep average against that of a child that exits (EXIT_WEIGHT).
 pub const EXIT_WEIGHT: u64 = 3;
-/// An interactive credit beyond this, or below its negative, counts (CREDIT_LIMIT).
+/// An interactive credit above this, or below its negative, has an effect (CREDIT_LIMIT).
 pub const CREDIT_LIMIT: i32 = 100;
 
-/// How long a time slice is.
+/// The length of a time slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceRule {
     /// 10 to 200 ms, linear in the priority.
@@ -32,30 +32,30 @@ pub enum SliceRule {
     Split,
 }
 
-/// How sleep becomes `sleep_avg`.
+/// How sleep increases `sleep_avg`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SleepRule {
-    /// Multiplied by the distance of the bonus from its maximum, and bounded by interactive
-    /// credits.
+    /// The sleep is multiplied by the distance of the bonus from its maximum, and limited by
+    /// interactive credits.
     Credits,
-    /// Multiplied, without credits.
+    /// The sleep is multiplied, without credits.
     Multiplied,
-    /// As it is, up to a ceiling.
+    /// The sleep counts unchanged, up to a ceiling.
     Plain,
 }
 
-/// How work is spread over CPUs.
+/// How a version spreads work over CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BalanceRule {
-    /// Numbers of tasks, every 200 ms and at each idle tick.
+    /// By number of tasks, every 200 ms and at each idle tick.
     Counts,
-    /// Scheduling domains, numbers of tasks.
+    /// Along scheduling domains, by number of tasks.
     Domains,
-    /// Scheduling domains, weights of tasks.
+    /// Along scheduling domains, by weight of tasks.
     Weights,
 }
 
-/// A version.
+/// The rules of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
     /// Name of the scheduler.
@@ -64,11 +64,11 @@ pub struct Rules {
     pub slice: SliceRule,
     /// Growth of the sleep average.
     pub sleep: SleepRule,
-    /// Spreading.
+    /// How work is spread over CPUs.
     pub balance: BalanceRule,
-    /// DELTA rounds towards the better side for every nice value, not towards 0.
+    /// Whether DELTA rounds towards the better side for every nice value, instead of towards 0.
     pub delta_floors: bool,
-    /// A better task that has expired sends interactive ones to the expired array
+    /// Whether a better expired task sends interactive ones to the expired array
     /// (`best_expired_prio`).
     pub minds_expired_prio: bool,
     /// Whether the priority of a task is recomputed when it moves to the tail of its list between
@@ -76,16 +76,19 @@ pub struct Rules {
     pub rotation_recomputes: bool,
     /// Whether a picked task is queued again only if its priority changed.
     pub requeues_if_changed: bool,
+    /// Whether a real-time task that was woken is queued again, last in its list, as it is picked.
+    /// 2.6.11 added the test that spares it (schedule()).
+    pub requeues_woken_rt: bool,
     /// Whether a new thread is queued last, with its own priority, and a process before its parent.
     pub threads_run_last: bool,
-    /// Most that the slice of a parent may be after a child gave its rest back: its own slice
-    /// rather than the longest there is.
+    /// Whether the slice of a parent, after a child gave its rest back, is limited to a full slice
+    /// of the child instead of the longest slice.
     pub exit_caps_by_child: bool,
-    /// The rest is given back only on the same CPU.
+    /// Whether the rest is given back only on the same CPU.
     pub exit_same_cpu: bool,
-    /// setpriority() keeps the bonus.
+    /// Whether setpriority() keeps the bonus.
     pub nice_keeps_bonus: bool,
-    /// SCHED_BATCH is known.
+    /// Whether the version has SCHED_BATCH.
     pub knows_batch: bool,
 }
 
@@ -100,6 +103,7 @@ impl Rules {
         minds_expired_prio: false,
         rotation_recomputes: true,
         requeues_if_changed: false,
+        requeues_woken_rt: true,
         threads_run_last: false,
         exit_caps_by_child: false,
         exit_same_cpu: false,
@@ -115,6 +119,7 @@ impl Rules {
         balance: BalanceRule::Domains,
         minds_expired_prio: true,
         rotation_recomputes: false,
+        requeues_woken_rt: false,
         threads_run_last: true,
         exit_caps_by_child: true,
         ..Self::LINUX_2_6_0
@@ -164,13 +169,13 @@ impl Rules {
 /// The constants of a version at a tick rate.
 #[derive(Clone, Debug)]
 pub struct Scale {
-    /// Version.
+    /// Rules of the version.
     pub rules: Rules,
     /// Length of a tick.
     pub tick: Nanos,
-    /// Greatest sleep average, in ticks (MAX_SLEEP_AVG), and in ns.
+    /// Greatest sleep average, in ticks (MAX_SLEEP_AVG).
     pub max_sleep_ticks: u64,
-    /// The same in ns.
+    /// Greatest sleep average, in ns.
     pub max_sleep: Nanos,
     /// Slice at nice 0, in ticks (AVG_TIMESLICE, DEF_TIMESLICE).
     pub def_timeslice: u32,
@@ -184,7 +189,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Of `rules` on a machine.
+    /// The constants for `rules` on a machine.
     pub fn new(rules: Rules, hz: u32, nr_cpus: u32) -> Self {
         let tick = tick_nsec(hz);
         let timeslices = std::array::from_fn(|index| rules.timeslice(hz, 100 + index as u8));
@@ -210,7 +215,7 @@ impl Scale {
         self.timeslices[usize::from(static_prio - MAX_RT_PRIO)]
     }
 
-    /// What a sleep average is worth, 0 to 10 (CURRENT_BONUS).
+    /// The bonus of a sleep average, 0 to 10 (CURRENT_BONUS).
     #[inline]
     pub fn current_bonus(&self, sleep_avg: Nanos) -> u64 {
         sleep_avg / self.tick * MAX_BONUS / self.max_sleep_ticks
@@ -235,7 +240,8 @@ impl Scale {
         i32::from(prio) <= i32::from(static_prio) - self.delta(static_prio)
     }
 
-    /// A longer sleep makes a task no better than just interactive (INTERACTIVE_SLEEP), ns.
+    /// A task that sleeps longer than this (ns) becomes at most just interactive
+    /// (INTERACTIVE_SLEEP).
     pub fn interactive_sleep(&self, static_prio: u8) -> Nanos {
         let steps = (5 + self.delta(static_prio) + 1) as u64;
         (self.max_sleep_ticks * steps / MAX_BONUS - 1) * self.tick
@@ -254,7 +260,7 @@ impl Scale {
         self.max_sleep_ticks
     }
 
-    /// What is left of the parent's sleep average after a fork.
+    /// The parent's sleep average after a fork.
     pub fn parent_sleep_avg(&self, sleep_avg: Nanos) -> Nanos {
         self.current_bonus(sleep_avg) * self.max_sleep_ticks / MAX_BONUS * self.tick
     }
@@ -312,7 +318,7 @@ mod tests {
         }
         let last = Rules::LINUX_2_6_22;
         assert_eq!(nices.map(|nice| last.delta(nice)), [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6]);
-        // They differ exactly where a quarter of a negative nice value is no whole number.
+        // They differ exactly if a quarter of a negative nice value is not a whole number.
         for nice in -20..=19 {
             let differs = last.delta(nice) != Rules::LINUX_2_6_11.delta(nice);
             assert_eq!(differs, nice < 0 && nice % 4 != 0, "nice {nice}");

@@ -9,8 +9,8 @@ use super::{Entry, OrderOne, Woken};
 use schedlab_model::{Nanos, TaskId};
 
 impl OrderOne {
-    /// Brings the sleep average up to `now`, before which the task slept or waited since its
-    /// timestamp, and the priority with it.
+    /// Updates the sleep average to `now`, and with it the priority. The task has slept or waited
+    /// since its timestamp.
     pub(super) fn recalc_task_prio(&mut self, task: TaskId, now: Nanos) {
         let entry = self.tasks[task.index()];
         let slept = now.saturating_sub(entry.timestamp);
@@ -25,7 +25,7 @@ impl OrderOne {
         self.set_effective_prio(task);
     }
 
-    /// The priority that follows from the sleep average. The task is in no list.
+    /// Sets the priority that follows from the sleep average. The task is in no list.
     pub(super) fn set_effective_prio(&mut self, task: TaskId) {
         let entry = &self.tasks[task.index()];
         if !entry.is_rt() {
@@ -34,12 +34,12 @@ impl OrderOne {
         }
     }
 
-    /// Sleep counts for more the lower the bonus is.
+    /// The lower the bonus, the more sleep counts.
     fn multiplier(&self, entry: &Entry) -> Nanos {
         MAX_BONUS.saturating_sub(self.scale.current_bonus(entry.sleep_avg)).max(1)
     }
 
-    /// Sleep in an uninterruptible wait makes no task more than just interactive.
+    /// Limits sleep in an uninterruptible wait: it makes a task at most just interactive.
     fn limited(&mut self, task: TaskId, slept: Nanos, limit: Nanos) -> Nanos {
         let entry = &mut self.tasks[task.index()];
         if entry.sleep_avg >= limit {
@@ -115,7 +115,7 @@ impl OrderOne {
         entry.sleep_avg = entry.sleep_avg.saturating_add(slept).min(most);
     }
 
-    /// What `schedule` charges a task for the time since its timestamp.
+    /// The time since its timestamp that `schedule` charges to a task.
     pub(super) fn run_time(&self, task: TaskId, now: Nanos) -> Nanos {
         let entry = &self.tasks[task.index()];
         let ran = now.saturating_sub(entry.timestamp).min(self.scale.max_sleep);
@@ -127,7 +127,7 @@ impl OrderOne {
         }
     }
 
-    /// Takes `ran` off the sleep average of a task that has run until `now`.
+    /// Subtracts `ran` from the sleep average of a task that has run until `now`.
     pub(super) fn charge(&mut self, task: TaskId, ran: Nanos, now: Nanos) {
         let uses_credits = self.scale.rules.sleep == SleepRule::Credits;
         let entry = &mut self.tasks[task.index()];
@@ -141,7 +141,7 @@ impl OrderOne {
 }
 
 impl Entry {
-    /// An interactive credit, unless there are enough.
+    /// Adds an interactive credit, up to the limit.
     fn earn_credit(&mut self) {
         if self.credit <= CREDIT_LIMIT {
             self.credit += 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules that concern a few callbacks, of every version, at HZ=1000. Sequences over many ticks are
-//! held in the engine's tests.
+//! Tests of rules that concern a few callbacks, of every version, at HZ=1000. The engine's tests
+//! have sequences over many ticks.
 
 use super::*;
 use crate::balance::early::{Runqueues, look, source_load, target_load};
@@ -49,7 +49,7 @@ impl Kernel {
         self.core.now += ns;
     }
 
-    /// `task` is woken by a task.
+    /// Wakes `task`, by another task.
     fn wake(&mut self, task: TaskId) {
         self.core.wake_flags = WakeFlags { waker: Some(task), ..WakeFlags::TIMER };
         let cpu = self.core.task(task).cpu;
@@ -68,7 +68,7 @@ impl Kernel {
         next
     }
 
-    /// The running task of CPU 0 goes to sleep.
+    /// Puts the running task of CPU 0 to sleep.
     fn sleep(&mut self, state: TaskState) {
         let task = self.core.rq(C0).curr.unwrap();
         self.core.tasks[task.index()].state = state;
@@ -77,13 +77,13 @@ impl Kernel {
         self.schedule(C0);
     }
 
-    /// `task` wakes on CPU 0, which is idle, and runs.
+    /// Wakes `task` on idle CPU 0 and runs it.
     fn run(&mut self, task: TaskId) {
         self.wake(task);
         assert_eq!(self.schedule(C0), Some(task));
     }
 
-    /// Gives queued `task` a sleep average, and the priority that goes with it.
+    /// Gives queued `task` a sleep average, and the corresponding priority.
     fn set_sleep_avg(&mut self, task: TaskId, sleep_avg: Nanos) {
         self.o1.arrays.remove(task);
         self.entry(task).sleep_avg = sleep_avg;
@@ -103,7 +103,7 @@ impl Kernel {
     }
 }
 
-/// Sleep average in microseconds (rounded) and priority after one sleep that a task ends.
+/// Sleep average in microseconds (rounded) and priority after one sleep from which a task wakes it.
 fn after_sleep(rules: Rules, slept: Nanos, state: TaskState) -> (u64, u8) {
     let mut kernel = Kernel::new(rules, 1);
     let task = kernel.normal(0);
@@ -133,7 +133,7 @@ fn section_3_5_uninterruptible_sleep_stops_at_the_limit() {
     for (rules, limit) in ALL.into_iter().zip([815, 799, 799]) {
         assert_eq!(after_sleep(rules, 2000 * MS, TaskState::BlockedIo).0, limit, "{}", rules.name);
     }
-    // Above the limit already: nothing is gained.
+    // Already above the limit: no gain.
     let mut kernel = Kernel::new(Rules::LINUX_2_6_11, 1);
     let task = kernel.normal(0);
     kernel.run(task);
@@ -154,7 +154,7 @@ fn section_3_5_interactive_credits() {
     kernel.pass(900 * MS);
     kernel.wake(task);
     assert_eq!(kernel.entry(task).credit, credit + 1);
-    // Without much credit a sleep counts for no more than a slice.
+    // Without much credit a sleep counts for at most a slice.
     kernel.schedule(C0);
     kernel.sleep(TaskState::Sleeping);
     kernel.entry(task).credit = -101;
@@ -162,7 +162,7 @@ fn section_3_5_interactive_credits() {
     kernel.pass(50 * MS);
     kernel.wake(task);
     assert_eq!(kernel.entry(task).sleep_avg, 102 * MS);
-    // Running is charged in part only with credit: 90 ms at bonus 9 are 10 ms.
+    // Running is charged in part only with credit: at bonus 9, 90 ms cost 10 ms.
     for (credit, left) in [(100, 850), (101, 930)] {
         kernel.schedule(C0);
         kernel.entry(task).credit = credit;
@@ -222,7 +222,7 @@ fn section_3_8_rotation_of_interactive_tasks() {
                 kernel.core.clear_resched(C0);
             }
         }
-        // The last request is the end of the slice, after which it starts anew.
+        // The last request is the end of the slice, which then restarts.
         assert_eq!(rotations, [80, 60, 40, 20, 100], "{}", rules.name);
     }
 }
@@ -353,6 +353,28 @@ fn section_3_10_yield() {
     assert_eq!(kernel.schedule(C0), Some(b));
 }
 
+/// Two FIFO tasks of one priority wake, A first, and A is picked. A better task interrupts it. In
+/// 2.6.0 the pick has put A behind B.
+#[test]
+fn a_woken_real_time_task_loses_its_place_only_in_2_6_0() {
+    for (rules, b_is_next) in ALL.into_iter().zip([true, false, false]) {
+        let mut kernel = Kernel::new(rules, 1);
+        let fifo =
+            |rt_priority| SchedAttr { policy: Policy::Fifo, rt_priority, ..SchedAttr::default() };
+        let [a, b] = [fifo(10), fifo(10)].map(|attr| kernel.task(C0, attr));
+        let better = kernel.task(C0, fifo(20));
+        kernel.wake(a);
+        kernel.wake(b);
+        assert_eq!(kernel.schedule(C0), Some(a), "{}", rules.name);
+        kernel.pass(MS);
+        kernel.wake(better);
+        assert_eq!(kernel.schedule(C0), Some(better), "{}", rules.name);
+        kernel.sleep(TaskState::Sleeping);
+        let next = if b_is_next { b } else { a };
+        assert_eq!(kernel.core.rq(C0).curr, Some(next), "{}", rules.name);
+    }
+}
+
 #[test]
 fn section_3_10_nice_and_policy() {
     for (rules, prio) in ALL.into_iter().zip([110, 110, 105]) {
@@ -365,7 +387,7 @@ fn section_3_10_nice_and_policy() {
             let save = DequeueFlags { save: true, ..DequeueFlags::NONE };
             kernel.o1.dequeue_task(&mut kernel.core, C0, task, save);
             kernel.o1.attr_changing(&mut kernel.core, task, &attr);
-            kernel.core.tasks[task.index()].attr = attr;
+            kernel.core.tasks[task.index()].attr = attr.into();
             let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
             kernel.o1.enqueue_task(&mut kernel.core, C0, task, restore);
             assert_eq!(kernel.entry(task).prio, prio, "{}", rules.name);
@@ -373,8 +395,8 @@ fn section_3_10_nice_and_policy() {
     }
 }
 
-/// Cycles of 30 ms of sleep that a task ends and 10 ms on the CPU: bonus and priority when it runs,
-/// and what is left of the sleep average, in us.
+/// Cycles of 30 ms of sleep, ended by a task, and 10 ms on the CPU. Each entry has the bonus and
+/// priority when it runs, and the rest of the sleep average in us.
 fn cycles(rules: Rules, count: usize) -> Vec<(u64, u8, u64)> {
     let mut kernel = Kernel::new(rules, 1);
     let task = kernel.normal(0);
@@ -440,7 +462,7 @@ fn section_3_13_against_a_hog() {
     }
 }
 
-/// A kernel of 2 CPUs of 2.6.0 with so many runnable tasks on each, the first ones running.
+/// A 2.6.0 kernel with 2 CPUs and these numbers of runnable tasks, the first ones running.
 fn loaded(here: u32, there: u32) -> Kernel {
     let mut kernel = Kernel::new(Rules::LINUX_2_6_0, 2);
     for (cpu, count) in [(C0, here), (CpuId(1), there)] {
@@ -450,7 +472,7 @@ fn loaded(here: u32, there: u32) -> Kernel {
         }
         kernel.schedule(cpu);
     }
-    // Nobody is cache-hot, and what was seen last is what is there.
+    // No task is cache-hot, and the last counts equal the present ones.
     kernel.pass(100 * MS);
     kernel.o1.load_balance_counts(&mut kernel.core, C0, false);
     kernel
@@ -485,7 +507,7 @@ fn section_3_11_an_imbalance_of_1_pulls_all_that_wait() {
     kernel.wake(task);
     kernel.pass(100 * MS);
     kernel.o1.load_balance_counts(&mut kernel.core, C0, false);
-    // 2 here, 3 there of which one runs: half of 1 is 0, and both others come.
+    // 2 here, 3 there of which one runs: half of 1 is 0, so both others move.
     kernel.o1.load_balance_counts(&mut kernel.core, C0, false);
     assert_eq!(kernel.core.rq(C0).nr_running, 4);
 }
@@ -503,7 +525,8 @@ fn section_3_11_an_idle_cpu_takes_one_hot_or_not() {
     assert!(kernel.core.rq(C0).need_resched);
 }
 
-/// Two CPUs of a domain version, so many hogs on each, and time for their averages to follow.
+/// Two CPUs of a version with domains, with these numbers of hogs, and time for their averages to
+/// follow.
 fn in_domains(rules: Rules, here: u32, there: u32) -> Kernel {
     let mut kernel = Kernel::new(rules, 2);
     for (cpu, count) in [(C0, here), (CpuId(1), there)] {
@@ -537,7 +560,7 @@ fn section_3_11_loads() {
         let load = kernel.o1.balancer().load[0];
         kernel.o1.balancer_mut().move_averages(C0, load);
         assert_eq!(kernel.o1.balancer().average(C0, 1), load.div_ceil(2));
-        // Averages are counted from the load at the last tick on; 2.6.11 has but the second.
+        // Averages count from the load at the last tick; 2.6.11 has only the second average.
         assert_eq!(source_load(&kernel.o1, &kernel.core, C0, 2), load.div_ceil(2));
         assert_eq!(target_load(&kernel.o1, &kernel.core, C0, 2), load);
     }
@@ -576,7 +599,7 @@ fn section_3_11_a_cpu_that_runs_dry_takes_a_task() {
 fn section_3_11_a_woken_task_goes_to_the_idle_waker_and_not_from_idle_to_busy() {
     for rules in DOMAINS {
         let flags = |cpu| WakeFlags { this_cpu: cpu, ..WakeFlags::TIMER };
-        // Its CPU is busy with three, the waker's has one.
+        // Its CPU has three tasks, the waker's has one.
         let mut kernel = in_domains(rules, 1, 3);
         let task = kernel.task(CpuId(1), SchedAttr::default());
         let cpu = kernel.o1.select_task_rq(&mut kernel.core, task, CpuId(1), flags(C0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tick of a running task, and what fork, exit and changes of attributes do to slices and
-//! places.
+//! The tick of a running task, and the effects of fork, exit and changes of attributes on slices
+//! and places.
 //!
 //! Source: Linux 2.6.0, 2.6.11 and 2.6.22, kernel/sched.c (`scheduler_tick`, `sched_fork`,
 //! `wake_up_forked_process`, `wake_up_new_task`, `sched_exit`, `set_user_nice`, `setscheduler`).
@@ -12,7 +12,7 @@ use crate::boundary::core::Core;
 use schedlab_model::{CpuId, SchedAttr, TaskId};
 
 impl OrderOne {
-    /// The task's part of `scheduler_tick`.
+    /// Does the task's part of `scheduler_tick`.
     pub(super) fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         if self.arrays.side(curr) != Some(Side::Active) {
             core.resched_curr(cpu);
@@ -34,7 +34,7 @@ impl OrderOne {
         }
     }
 
-    /// Ticks of running `curr` that only count its slice down.
+    /// Number of ticks of running `curr` that only count its slice down.
     pub(super) fn quiet_ticks_of(&self, curr: TaskId) -> u64 {
         if self.arrays.side(curr) != Some(Side::Active) {
             return 0;
@@ -51,7 +51,7 @@ impl OrderOne {
         }
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub(super) fn pass_ticks_of(&mut self, curr: TaskId, nr: u64) {
         let entry = &mut self.tasks[curr.index()];
         if !entry.is_rt() || entry.is_rr {
@@ -59,7 +59,7 @@ impl OrderOne {
         }
     }
 
-    /// At which tick from now, at the earliest, interactive `curr` may have to rotate; from 1.
+    /// Number of ticks, at least 1, until interactive `curr` may have to rotate.
     fn ticks_to_rotation(&self, curr: TaskId) -> u64 {
         let entry = &self.tasks[curr.index()];
         let whole = u64::from(self.scale.timeslice(entry.static_prio));
@@ -68,7 +68,7 @@ impl OrderOne {
                 let granularity = self.scale.granularity(entry.sleep_avg);
                 granularity - used % granularity
             }
-            // More than a slice is left, from children that exited: the count wraps.
+            // More than a slice is left, because of children that exited: the count wraps.
             None => 1,
         }
     }
@@ -107,8 +107,8 @@ impl OrderOne {
         }
     }
 
-    /// Whether tasks in the expired array have waited for long, or one of them is better than what
-    /// runs (EXPIRED_STARVING).
+    /// Whether tasks in the expired array have waited for long, or one of them is better than the
+    /// running task (EXPIRED_STARVING).
     fn is_expired_starving(&self, core: &Core, cpu: CpuId, static_prio: u8) -> bool {
         let state = &self.cpus[cpu.index()];
         let limit = self.scale.starvation_limit() * u64::from(core.rq(cpu).nr_running) + 1;
@@ -118,8 +118,8 @@ impl OrderOne {
         waits >= limit || is_better
     }
 
-    /// An interactive task regularly moves to the tail of its list, so that tasks of the same
-    /// priority run.
+    /// Moves an interactive task to the tail of its list at regular intervals, so that others
+    /// of its priority get the CPU.
     fn rotate(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         let entry = &self.tasks[curr.index()];
         let granularity = self.scale.granularity(entry.sleep_avg);
@@ -184,8 +184,8 @@ impl OrderOne {
             && (child.static_prio, child.rt_prio) == (from.static_prio, from.rt_prio)
     }
 
-    /// A child that never used a whole slice returns the rest to its parent. One that slept less
-    /// than its parent makes the parent less interactive.
+    /// Handles the exit of a child. A child that never used a whole slice returns the rest to its
+    /// parent. One that slept less than its parent makes the parent less interactive.
     pub(super) fn exit(&mut self, core: &Core, task: TaskId) {
         let child = self.tasks[task.index()];
         let Some(parent) = child.parent.filter(|p| !self.tasks[p.index()].is_dead) else { return };
@@ -205,9 +205,9 @@ impl OrderOne {
         }
     }
 
-    /// Takes over new attributes; a queued task changes its place when it is put back.
+    /// Applies new attributes; a queued task changes its place when it is put back.
     pub(super) fn attributes_change(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) {
-        let old = core.task(task).attr;
+        let old = *core.task(task).attr;
         let change = if (old.policy, old.rt_priority) != (attr.policy, attr.rt_priority) {
             Change::Policy
         } else if old.nice != attr.nice {

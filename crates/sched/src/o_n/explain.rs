@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pick of 2.4 compared: the goodness of every task in the queue, and its parts.
+//! The values that a pick of 2.4 compared: the goodness of every task in the queue, and its parts.
 
 use super::{GlobalQueue, NONE};
 use crate::boundary::core::Core;
@@ -25,7 +25,7 @@ impl Explain for GlobalQueue {
         let goodness =
             |task: TaskId| self.goodness(&self.tasks[task.index()], cpu, state.active_mm);
         let first = |task: TaskId| self.prev_first && curr == Some(task);
-        // The first of the greatest; with `prev_first` the running one is before all others.
+        // The first of equally good tasks; with `prev_first` the running task precedes all others.
         let mut chosen: Option<TaskId> = None;
         if !state.stayed_idle {
             for task in self.queued().filter(may_run) {
@@ -101,7 +101,7 @@ impl GlobalQueue {
         })
     }
 
-    /// The numbers of `task` for `cpu`.
+    /// The explained values of `task` for `cpu`.
     pub(super) fn facts_of(&self, task: TaskId, cpu: CpuId) -> Vec<Fact> {
         let entry = &self.tasks[task.index()];
         let mut facts = vec![

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arithmetic of 2.4: what a nice value is worth in ticks, and how good a task is for a CPU.
+//! The arithmetic of 2.4: the ticks of a nice value, and the goodness of a task for a CPU.
 //!
 //! Source: Linux 2.4.16 and 2.4.17, kernel/sched.c (`NICE_TO_TICKS`, `goodness`) and
 //! include/asm-i386/smp.h (PROC_CHANGE_PENALTY).
 
-/// What a task is worth more on the CPU where it ran last, on a kernel built for several CPUs
-/// (i386).
+/// Bonus of a task on the CPU where it last ran, in a kernel built for several CPUs (i386).
 pub const PROC_CHANGE_PENALTY: i32 = 15;
 
 /// Goodness of a task that has called sched_yield.
 pub const YIELDED: i32 = -1;
 
-/// Goodness of no task: the idle task runs.
+/// Goodness if there is no task: the idle task runs.
 pub const NOBODY: i32 = -1000;
 
 /// Ticks that a task of this nice value gets in an epoch (`NICE_TO_TICKS`): 6 at nice 0, HZ=100.
@@ -27,7 +26,7 @@ pub const fn nice_to_ticks(hz: u32, nice: i8) -> i32 {
     scaled + 1
 }
 
-/// Most ticks that a parent has after the rest of a child was added (MAX_COUNTER): 200 ms.
+/// Maximum number of ticks of a parent after adding a child's rest (MAX_COUNTER): 200 ms.
 pub const fn max_counter(hz: u32) -> i32 {
     20 * hz as i32 / 100
 }
@@ -48,7 +47,7 @@ pub const fn recalculated(mut counter: i32, ticks: i32, mut epochs: u64) -> i32 
 /// A task as a CPU sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// It has called sched_yield (the flag SCHED_YIELD of 2.4).
+    /// Whether it has called sched_yield (the flag SCHED_YIELD of 2.4).
     pub yielded: bool,
     /// Real-time priority, 0 for SCHED_OTHER.
     pub rt_priority: u8,
@@ -56,13 +55,13 @@ pub struct Look {
     pub counter: i32,
     /// Nice value.
     pub nice: i8,
-    /// It ran last on this CPU, and the kernel is built for several.
+    /// Whether it last ran on this CPU, and the kernel is built for several CPUs.
     pub affine: bool,
-    /// Its address space is loaded on this CPU.
+    /// Whether its address space is loaded on this CPU.
     pub same_mm: bool,
 }
 
-/// How good the task is: -1 to 77 for SCHED_OTHER, 1001 to 1099 for real-time tasks.
+/// The goodness of the task: -1 to 77 for SCHED_OTHER, 1001 to 1099 for real-time tasks.
 #[inline]
 pub const fn goodness(look: &Look) -> i32 {
     if look.yielded {
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!(sequence(-10, 5), [8, 12, 14, 15, 15]);
         assert_eq!(sequence(10, 4), [3, 4, 5, 5]);
         assert_eq!(sequence(19, 3), [1, 1, 1]);
-        // Bounded by 2N - 1 whatever the number of epochs, and from above as well.
+        // The limit is 2N - 1 for any number of epochs, also from above.
         assert_eq!(recalculated(0, 6, u64::MAX), 11);
         assert_eq!(recalculated(20, 6, u64::MAX), 12);
     }

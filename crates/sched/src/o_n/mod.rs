@@ -5,11 +5,11 @@
 //! ones the first in the queue. A new epoch begins when all tasks that a CPU may run have used
 //! their ticks. Every task of the system then gets half of the rest of its ticks plus the ticks of
 //! its nice value. A task that becomes runnable takes an idle CPU, or the CPU whose task is worse
-//! than it by most. There are no classes: real-time tasks are better by 1000.
+//! by the greatest difference. There are no classes: real-time tasks are better by 1000.
 //!
 //! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.18 is assumed to be
 //! equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not available.
-//! That a woken task goes to the head of the queue, as in 2.4.17, is known from the patch to 2.4.19
+//! A woken task goes to the head of the queue, as in 2.4.17. This is known from the patch to 2.4.19
 //! that changed it to the tail (Bhavesh Davda, linux-kernel, August 2002).
 //!
 //! Where the rules are incomplete:
@@ -85,8 +85,8 @@ pub fn scheduler() -> Scheduler {
                  OTHER"
             .into(),
         claims: Claims {
-            // A task that yields is not placed again: it may wait although a CPU is idle that only
-            // lacks tasks that may run there.
+            // A task that yields is not placed again. It may wait although a CPU is idle, if that
+            // CPU has no other task that may run there.
             work_conserving: false,
             starvation_free: true,
             fair: true,
@@ -104,17 +104,17 @@ pub fn scheduler() -> Scheduler {
 
 const NONE: u32 = u32::MAX;
 
-/// What the scheduler keeps of a task: the fields of `struct task_struct` that it reads in the
-/// search, close together.
+/// The scheduler's state of a task: the fields of `struct task_struct` that the search reads, close
+/// together.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Neighbours in the queue.
     prev: u32,
     next: u32,
     queued: bool,
-    /// The CPU that it runs on, or NONE (`cpus_runnable`).
+    /// The CPU that runs it, or NONE (`cpus_runnable`).
     running_on: u32,
-    /// The CPU that it ran on last (`processor`).
+    /// The CPU that last ran it (`processor`).
     processor: u32,
     mm: u32,
     /// Ticks left, as of `epoch`.
@@ -123,11 +123,11 @@ struct Entry {
     /// Ticks of its nice value.
     ticks: i32,
     nice: i8,
-    /// 0 for SCHED_OTHER.
+    /// Real-time priority; 0 for SCHED_OTHER.
     rt_priority: u8,
     is_rr: bool,
     yielded: bool,
-    /// It may not use every CPU.
+    /// Whether its affinity excludes some CPU.
     is_bound: bool,
     /// Whether a present change of attributes moves it to the head of the queue.
     to_head: bool,
@@ -135,18 +135,18 @@ struct Entry {
     parent: Option<TaskId>,
 }
 
-/// What the scheduler keeps of a CPU.
+/// The scheduler's state of a CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cpu {
     /// The address space loaded (`active_mm`): that of the last task that ran.
     active_mm: Option<u32>,
-    /// It is idle and was told to search the queue, because of this task.
+    /// The task because of which the idle CPU must search the queue.
     told: Option<TaskId>,
-    /// The task that it has just preempted, which may run elsewhere.
+    /// The task that it has just preempted, which may run on another CPU.
     preempted: Option<TaskId>,
-    /// Whether the CPU did not search the queue last time: it is idle and was not told to.
+    /// Whether the CPU did not search the queue last time, because it is idle and was not notified.
     stayed_idle: bool,
-    /// The last choice began a new epoch.
+    /// Whether the last choice began a new epoch.
     recalculated: bool,
 }
 
@@ -161,9 +161,9 @@ pub struct GlobalQueue {
     /// Ends of the queue.
     head: u32,
     tail: u32,
-    /// Tasks in the queue, the running ones included.
+    /// Number of tasks in the queue, including the running ones.
     nr_running: u32,
-    /// Tasks that have not exited.
+    /// Number of tasks that have not exited.
     nr_live: u32,
     /// Number of recalculations. A task's own ticks are updated when they are read.
     epoch: u64,
@@ -232,7 +232,7 @@ impl GlobalQueue {
         self.link(task, at_tail);
     }
 
-    /// Brings the ticks of `task` up to the present epoch.
+    /// Updates the ticks of `task` to the present epoch.
     #[inline]
     fn settle(&mut self, task: TaskId) {
         let epoch = self.epoch;
@@ -249,7 +249,7 @@ impl GlobalQueue {
         recalculated(entry.counter, entry.ticks, self.epoch - entry.epoch)
     }
 
-    /// Takes over the attributes that the search reads.
+    /// Applies the attributes that the search reads.
     fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
         let ticks = nice_to_ticks(self.hz, attr.nice);
         let entry = self.entry(task);
@@ -307,7 +307,7 @@ impl GlobalQueue {
         (next, best)
     }
 
-    /// A SCHED_RR task that used its ticks gets new ones and moves to the tail.
+    /// Gives a SCHED_RR task that used its ticks new ones, and moves it to the tail.
     fn renew_rr(&mut self, prev: TaskId) {
         self.settle(prev);
         let entry = self.entry(prev);
@@ -387,7 +387,7 @@ impl SchedClass for GlobalQueue {
         flags: DequeueFlags,
     ) -> bool {
         core.sub_nr_running(cpu, 1);
-        // A change of attributes leaves the task where it is until it is known what changes.
+        // A change of attributes leaves the task in place until the change is known.
         if !flags.save {
             self.unlink(task);
             self.nr_running -= 1;
@@ -546,7 +546,8 @@ impl SchedClass for GlobalQueue {
     }
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
-        // A change of the nice value causes no pick; sched_setscheduler() did in enqueue_task.
+        // A change of the nice value causes no pick; for sched_setscheduler() enqueue_task has
+        // already requested one.
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU is informed of a task that becomes runnable: an idle one, or one whose task is worse.
+//! Chooses the CPU to notify of a task that becomes runnable: an idle one, or one whose task is
+//! worse.
 //!
-//! Source: Linux 2.4.17, kernel/sched.c (`reschedule_idle`, `preemption_goodness`). With one CPU
-//! the rules mean: it is informed if it is idle or if its task is worse.
+//! Source: Linux 2.4.17, kernel/sched.c (`reschedule_idle`, `preemption_goodness`). With a single
+//! CPU, that CPU is notified if it is idle or if its task is worse.
 
 use super::GlobalQueue;
 use crate::boundary::core::Core;
@@ -12,14 +13,14 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 #[derive(Clone, Copy, Debug)]
 enum Target {
     Nobody,
-    /// An idle one, and since when it is.
+    /// An idle CPU, and the start of its idle time.
     Idle(CpuId, Nanos),
-    /// One whose task is worse, and by how much.
+    /// A CPU whose task is worse, and the difference.
     Busy(CpuId, i32),
 }
 
 impl GlobalQueue {
-    /// The task that `cpu` runs, or is about to run because it was idle and told to.
+    /// The task that `cpu` runs, or is about to run because it was idle and was notified.
     pub(super) fn occupant(&self, core: &Core, cpu: CpuId) -> Option<TaskId> {
         core.rq(cpu).curr.or(self.cpus[cpu.index()].told)
     }
@@ -31,7 +32,7 @@ impl GlobalQueue {
         self.goodness(task, cpu, this_mm) - self.goodness(curr, cpu, this_mm)
     }
 
-    /// Tells a CPU about `task`, which waits in the queue.
+    /// Notifies a CPU of `task`, which waits in the queue.
     pub(super) fn reschedule_idle(&mut self, core: &mut Core, task: TaskId) {
         let entry = &self.tasks[task.index()];
         let last = CpuId(entry.processor);
@@ -55,8 +56,8 @@ impl GlobalQueue {
         }
     }
 
-    /// The CPU that has been idle for longest, or else the one whose task is worse by most. Counts
-    /// the comparisons.
+    /// The CPU that has been idle longest, or else the one whose task is worse by the greatest
+    /// difference. Counts the comparisons.
     fn find_cpu(&self, core: &Core, task: TaskId, compared: &mut u32) -> Target {
         let mut target = Target::Nobody;
         for cpu in core.task(task).cpus_allowed.iter() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules that concern one callback, on a state set by hand. Sequences over many ticks are held in
-//! the engine's tests.
+//! Tests of rules that concern one callback, on a state set by hand. The engine's tests have
+//! sequences over many ticks.
 
 use super::goodness::{Look, goodness};
 use super::*;
@@ -23,7 +23,7 @@ impl Kernel {
         Self { core: testing::core(&machine), queue: GlobalQueue::new(&options, &machine) }
     }
 
-    /// A sleeping task in an address space of its own that ran last on `cpu`.
+    /// A sleeping task with its own address space that last ran on `cpu`.
     fn task(&mut self, cpu: CpuId, counter: i32, attr: SchedAttr) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let task = testing::sleeping_task(&self.core, cpu, attr);
@@ -44,7 +44,7 @@ impl Kernel {
         self.core.tasks[task.index()].on_rq = true;
     }
 
-    /// `cpu` chooses, and switches to its choice.
+    /// Lets `cpu` choose and switch to its choice.
     fn schedule(&mut self, cpu: CpuId) -> Option<TaskId> {
         let prev = self.core.rq(cpu).curr;
         let next = self.queue.pick_task(&mut self.core, cpu);
@@ -62,7 +62,7 @@ impl Kernel {
         next
     }
 
-    /// `task` wakes and runs on its CPU.
+    /// Wakes `task` and runs it on its CPU.
     fn run(&mut self, task: TaskId) {
         let cpu = self.core.task(task).cpu;
         self.wake(task, false);
@@ -77,7 +77,7 @@ impl Kernel {
 
 #[test]
 fn section_2_3_the_idle_task_is_worse_than_a_yielder() {
-    // Nice 20 is what only the idle task has: its goodness of -99 is 20 - 20 + 1 - 100.
+    // Only the idle task has nice 20: its goodness of -99 is 20 - 20 + 1 - 100.
     let idle = Look {
         yielded: false,
         rt_priority: 0,
@@ -115,7 +115,7 @@ fn section_2_8_preemption_on_two_cpus() {
     assert_eq!(kernel.queue.preemption_goodness(b, woken, C1), 4);
     assert_eq!(kernel.asked(), [1]);
     assert_eq!(kernel.schedule(C1), Some(woken));
-    // B, preempted, looks for another CPU: A is worth 2 + 15 + 1 + 20 there, B 26.
+    // Preempted B looks for another CPU: there A is worth 2 + 15 + 1 + 20, B 26.
     assert_eq!(kernel.asked(), [0; 0]);
 }
 
@@ -137,7 +137,7 @@ fn an_idle_cpu_is_preferred_and_the_longest_idle_of_others() {
             kernel.asked()
         })
         .collect();
-    // Its own idle one; then the longest idle, the first of equals; the last finds none.
+    // Its own idle CPU; then the longest idle one, the first of equals; the last task finds none.
     assert_eq!(asked, [vec![1], vec![1, 2], vec![1, 2, 3], vec![1, 2, 3]]);
     for cpu in [C1, C0] {
         let _ = kernel.schedule(cpu);
@@ -156,7 +156,7 @@ fn an_idle_sibling_of_an_idle_thread_is_taken_at_once() {
     kernel.run(hog);
     let task = kernel.normal(C0, 6);
     kernel.wake(task, false);
-    // CPU 1 and its sibling 3 are idle: 1 comes first, though 3 has been idle for longer.
+    // CPU 1 and its sibling 3 are idle: 1 is first, although 3 has been idle longer.
     assert_eq!(kernel.asked(), [1]);
 }
 
@@ -210,7 +210,7 @@ fn section_2_11_a_yielder_loses_to_tasks_without_ticks() {
     kernel.queue.yield_task(&mut kernel.core, C0);
     assert_eq!(kernel.queue.epoch, 0);
     assert_eq!(kernel.schedule(C0), Some(spent));
-    // The best had no ticks, so an epoch began; the flag is gone.
+    // The best task had no ticks, so an epoch began; the flag is cleared.
     assert_eq!((kernel.queue.epoch, kernel.queue.counter(spent)), (1, 6));
     assert!(!kernel.queue.tasks[yielder.index()].yielded);
 }
@@ -227,7 +227,7 @@ fn section_2_11_a_yield_with_nobody_waiting_has_no_effect() {
     assert!(kernel.queue.queued().eq(order));
 }
 
-/// The queue from its head on after three tasks have become runnable one after the other.
+/// The queue from its head after three tasks have become runnable one after the other.
 #[test]
 fn section_2_6_order_of_the_queue() {
     for (wake_to_tail, order) in [(false, [2, 1, 0]), (true, [0, 1, 2])] {
@@ -248,7 +248,7 @@ fn section_2_6_order_of_the_queue() {
             let save = DequeueFlags { save: true, ..DequeueFlags::NONE };
             kernel.queue.dequeue_task(&mut kernel.core, C0, task, save);
             kernel.queue.attr_changing(&mut kernel.core, task, &attr);
-            kernel.core.tasks[task.index()].attr = attr;
+            kernel.core.tasks[task.index()].attr = attr.into();
             let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
             kernel.queue.enqueue_task(&mut kernel.core, C0, task, restore);
             assert_eq!(kernel.queue.queued().next() == Some(task), moves);
@@ -270,7 +270,7 @@ fn section_2_12_rr_intervals() {
 fn what_is_bound_elsewhere_is_passed_over() {
     let mut kernel = Kernel::new(2);
     let bound = kernel.normal(C1, 6);
-    kernel.core.tasks[bound.index()].cpus_allowed = CpuMask::only(C1);
+    kernel.core.tasks[bound.index()].cpus_allowed = CpuMask::only(C1).into();
     kernel.core.tasks[bound.index()].nr_cpus_allowed = 1;
     kernel.wake(bound, false);
     kernel.queue.cpus[0].told = Some(bound);

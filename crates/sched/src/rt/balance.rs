@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU a real-time task runs on: choice at wake-up, push and pull.
+//! Chooses the CPU of a real-time task: at wake-up, by push and by pull.
 //!
 //! Source: Linux kernel/sched/rt.c (select_task_rq_rt, find_lowest_rq, push_rt_task, pull_rt_task,
 //! tell_cpu_to_push).
@@ -33,8 +33,8 @@ impl RtClass {
         core.allowed_cpu(task, prev)
     }
 
-    /// The best of the CPUs with the least important work, if less important than `task`: its own;
-    /// or else the nearest one, where the searching CPU is preferred.
+    /// The best of the CPUs with the least important work, if that is less important than `task`.
+    /// It is the task's own CPU, or else the nearest one, with preference for the searching CPU.
     pub(super) fn find_lowest_rq(
         &self,
         core: &Core,
@@ -75,8 +75,8 @@ impl RtClass {
         }
     }
 
-    /// Gets work for `cpu` from other CPUs: pulls waiting tasks that are better than its best one,
-    /// or with RT_PUSH_IPI has all push that have any (`tell_cpu_to_push`).
+    /// Gets work for `cpu` from other CPUs: pulls waiting tasks that are better than its best one.
+    /// With RT_PUSH_IPI it makes all CPUs that have such tasks push them (`tell_cpu_to_push`).
     pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
         if self.push_ipi {
             let overloaded = self.overloaded;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPUs have which best real-time priority, for finding the least important CPU quickly.
+//! The best real-time priority of each CPU, for finding the least important CPU quickly.
 //!
 //! Source: Linux kernel/sched/cpupri.c. Level 0 is a CPU without runnable real-time tasks, level k
-//! one whose best has `sched_priority` k. Since 5.10 idle CPUs have no separate level: an idle CPU
-//! and one that runs fair tasks are equally good targets. The caller leaves out CPUs that serve a
-//! class above this one (CPUPRI_HIGHER).
+//! one whose best task has `sched_priority` k. Since 5.10 idle CPUs have no separate level: an idle
+//! CPU and one that runs fair tasks are equally good targets. The caller leaves out CPUs that serve
+//! a class above this one (CPUPRI_HIGHER).
 
 use super::queue::MAX_RT_PRIO;
 use schedlab_model::{CpuId, CpuMask};
@@ -35,7 +35,7 @@ impl CpuPri {
         (MAX_RT_PRIO - 1).saturating_sub(prio)
     }
 
-    /// The best queued priority of `cpu` is now `prio`.
+    /// Sets the best queued priority of `cpu` to `prio`.
     pub fn set(&mut self, cpu: CpuId, prio: usize) {
         let old = usize::from(self.levels[cpu.index()]);
         let new = Self::level(prio);
@@ -48,7 +48,7 @@ impl CpuPri {
         }
     }
 
-    /// The CPUs of `allowed` at the lowest level that has any, if that level is below `prio`.
+    /// The CPUs of `allowed` at the lowest non-empty level, if that level is below `prio`.
     pub fn find(&self, allowed: &CpuMask, prio: usize) -> Option<CpuMask> {
         (0..Self::level(prio)).find_map(|level| {
             if self.counts[level] == 0 {

@@ -27,7 +27,7 @@ const BEST_PRIORITY: Rule = Rule::Least {
     text: "the best priority (least kernel prio), the head of its list",
 };
 
-/// How long a SCHED_RR slice is.
+/// The length of a SCHED_RR slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceRule {
     /// By nice value: 800 ms at -20, 100 ms at 0, 1 tick at 19 (2.6.23).
@@ -55,7 +55,7 @@ impl SliceRule {
 #[derive(Debug)]
 pub struct RtQueues {
     lists: PrioLists,
-    /// Ticks left of SCHED_RR slices, by task, as far as they were needed.
+    /// Ticks left of SCHED_RR slices by task, if they were needed so far.
     slices: Vec<u32>,
     rule: SliceRule,
     hz: u32,
@@ -67,7 +67,7 @@ impl RtQueues {
         Self { lists: PrioLists::new(nr_cpus), slices: Vec::new(), rule, hz }
     }
 
-    /// `task` is forked by `parent`: it inherits what is left of its slice.
+    /// Handles the fork of `task` by `parent`: it inherits the rest of its parent's slice.
     pub fn fork(&mut self, task: TaskId, parent: TaskId) {
         if let Some(&left) = self.slices.get(parent.index()).filter(|left| **left != self.hz) {
             self.make_room(task);
@@ -88,36 +88,36 @@ impl RtQueues {
         self.lists.add(cpu, task, core.task(task).prio as usize, false);
     }
 
-    /// Takes `task` out of its list.
+    /// Removes `task` from its list.
     pub fn dequeue(&mut self, task: TaskId) {
         self.lists.remove(task);
     }
 
-    /// Puts queued `task` at the tail of its list: what sched_yield does.
+    /// Moves queued `task` to the tail of its list, as sched_yield does.
     pub fn requeue(&mut self, task: TaskId) {
         self.lists.requeue(task, false);
     }
 
-    /// Whether `cpu` has none.
+    /// Whether `cpu` has no real-time task.
     #[inline]
     pub fn is_empty(&self, cpu: CpuId) -> bool {
         self.lists.is_empty(cpu)
     }
 
-    /// The task that `cpu` is to run.
+    /// The task that `cpu` should run.
     #[inline]
     pub fn first(&self, cpu: CpuId) -> Option<TaskId> {
         self.lists.first(cpu)
     }
 
-    /// Tasks in the order in which balancing takes them.
+    /// Tasks in balancing's order.
     pub fn iter_to_balance(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         self.lists.iter_from_tails(cpu)
     }
 
-    /// The tick hits running `curr`.
+    /// Handles a tick of running `curr`.
     pub fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
-        let attr = core.task(curr).attr;
+        let attr = *core.task(curr).attr;
         if attr.policy != Policy::Rr {
             return;
         }
@@ -133,7 +133,7 @@ impl RtQueues {
         }
     }
 
-    /// How many of the coming ticks only count down the slice of running `curr`.
+    /// Number of coming ticks that only count down the slice of running `curr`.
     pub fn quiet_ticks(&self, core: &Core, curr: TaskId) -> u64 {
         match core.task(curr).attr.policy {
             Policy::Rr => u64::from(self.slices[curr.index()].saturating_sub(1)),
@@ -141,7 +141,7 @@ impl RtQueues {
         }
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub fn pass_ticks(&mut self, core: &Core, curr: TaskId, nr: u64) {
         if core.task(curr).attr.policy == Policy::Rr {
             self.slices[curr.index()] -= nr as u32;
@@ -150,14 +150,14 @@ impl RtQueues {
 
     /// The slice that sched_rr_get_interval(2) reports of a real-time task; 0: none.
     pub fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         match attr.policy {
             Policy::Fifo => 0,
             _ => Nanos::from(self.rule.ticks(self.hz, attr.nice)) * core.tick_nsec,
         }
     }
 
-    /// The choice on `cpu`.
+    /// Explains the choice on `cpu`.
     pub fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let chosen = self.first(cpu);
         let rule = match chosen {
@@ -189,7 +189,7 @@ impl RtQueues {
         into.contests.push(contest);
     }
 
-    /// The numbers of `task`.
+    /// The explained values of `task`.
     pub fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let t = core.task(task);
         let mut facts = vec![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the real-time class compared: priorities, and places in the lists.
+//! The values that the real-time class compared: priorities, and places in the lists.
 
 use super::RtClass;
 use crate::boundary::core::Core;

@@ -4,13 +4,14 @@
 //! Each CPU has 100 FIFO lists, one for each priority, and runs the head of the best one. The
 //! running task stays in its list. Tasks that wait behind a better one are pushed to CPUs with less
 //! important work, or pulled by a CPU whose own work became less important. So the m best tasks run
-//! on m CPUs. To keep lower classes from starving, either the class is throttled after a share of
-//! each period ([`throttling`]), or an entity of the deadline class reserves a share for the fair
-//! class ([`crate::deadline::fair_server`]).
+//! on m CPUs. Two mechanisms keep lower classes from starving. Either the class is throttled after
+//! a share of each period ([`throttling`]), or an entity of the deadline class reserves a share for
+//! the fair class ([`crate::deadline::fair_server`]).
 //!
 //! Source: Linux kernel/sched/rt.c, 6.1.158 and 6.12.63. Left out: control groups of real-time
-//! tasks, RLIMIT_RTTIME, and the rotation among equally good targets (the lowest CPU is taken); the
-//! time of the chain of interrupts by which a kernel with RT_PUSH_IPI makes others push.
+//! tasks, RLIMIT_RTTIME, and the rotation among equally good targets (the model takes the lowest
+//! CPU). The time of the chain of interrupts by which a kernel with RT_PUSH_IPI makes others push
+//! is left out too.
 
 mod balance;
 mod cpupri;
@@ -34,15 +35,18 @@ pub use tunables::{Bandwidth, RtOptions};
 /// Kernel priority of the idle task (MAX_PRIO): worse than that of any task.
 const IDLE_PRIO: i32 = 140;
 
+/// Best kernel priority of a fair task (MAX_RT_PRIO): worse than that of any real-time task.
+const FAIR_PRIO: i32 = 100;
+
 /// Token of the period timer of throttling.
 const TOKEN_PERIOD: u64 = u64::MAX;
 
-/// What the class keeps of a task.
+/// The class's state of a task.
 #[derive(Clone, Copy, Debug)]
 struct RtTask {
     /// Ticks left of its SCHED_RR slice.
     time_slice: u32,
-    /// Counted among the runnable tasks of its CPU (`on_rt_rq`).
+    /// Whether it counts among the runnable tasks of its CPU (`on_rt_rq`).
     queued: bool,
 }
 
@@ -50,7 +54,7 @@ struct RtTask {
 #[derive(Debug)]
 pub struct RtClass {
     domains: Domains,
-    /// Runnable tasks, the running one included.
+    /// Runnable tasks, including the running one.
     queues: PrioLists,
     /// Runnable tasks that do not run and may use another CPU.
     pushable: PrioLists,
@@ -63,7 +67,7 @@ pub struct RtClass {
     rr_timeslice: u32,
     throttling: Option<Throttling>,
     owns_rr: bool,
-    /// RT_PUSH_IPI.
+    /// Whether the feature RT_PUSH_IPI is on.
     push_ipi: bool,
 }
 
@@ -92,7 +96,7 @@ impl RtClass {
         }
     }
 
-    /// The same class without SCHED_RR, which a class below takes.
+    /// The class without SCHED_RR, which a lower class takes.
     pub(crate) fn without_rr(self) -> Self {
         Self { owns_rr: false, ..self }
     }
@@ -110,12 +114,12 @@ impl RtClass {
         self.throttling.as_ref().is_some_and(|throttling| throttling.is_throttled(cpu))
     }
 
-    /// Charges the CPU time since the last call; true if the class has just been throttled here.
+    /// Charges the CPU time since the last call. Returns true if this throttles the class here.
     fn update_curr(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(throttling) = &mut self.throttling else { return false };
         let exceeded = throttling.charge(core, cpu);
         if exceeded {
-            // The waiting tasks are hidden from the CPU until the period timer brings them back.
+            // The CPU does not see its waiting tasks until the period timer restores them.
             core.sub_nr_running(cpu, self.nr_running[cpu.index()]);
         }
         exceeded
@@ -141,10 +145,10 @@ impl RtClass {
         }
     }
 
-    /// Takes custody of `task` on `cpu`, which is its CPU already.
+    /// Takes over `task` on `cpu`, which is its CPU already.
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let prio = core.task(task).prio as usize;
-        // A save and restore that does not move leaves the place in the list as it was.
+        // A save and restore without a move keeps the place in the list.
         let kept = flags.restore && !flags.moved && self.queues.position(task) == Some((cpu, prio));
         if !kept {
             self.queues.remove(task);
@@ -178,7 +182,7 @@ impl RtClass {
         self.update_cpupri(cpu);
     }
 
-    /// Priority of what `cpu` runs.
+    /// Priority of the running task of `cpu`.
     fn curr_prio(core: &Core, cpu: CpuId) -> i32 {
         core.rq(cpu).curr.map_or(IDLE_PRIO, |curr| core.task(curr).prio)
     }
@@ -189,8 +193,8 @@ impl RtClass {
         (core.task(curr).class == core.class_of(Policy::Fifo)).then_some(curr)
     }
 
-    /// `task` waits on `cpu` with the priority of `curr`. If `curr` could run elsewhere and `task`
-    /// could not, `task` is placed first so that `curr` is pushed away
+    /// Handles `task` waiting on `cpu` with the priority of `curr`. If `curr` could run elsewhere
+    /// and `task` could not, `task` is placed first so that `curr` is pushed away
     /// (`check_preempt_equal_prio`).
     fn check_preempt_equal_prio(
         &mut self,
@@ -292,7 +296,8 @@ impl SchedClass for RtClass {
     }
 
     fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        if let Some(prev) = Self::rt_curr(core, cpu)
+        // A DEADLINE task that leaves makes the CPU less important, too (need_pull_rt_task).
+        if let Some(prev) = core.rq(cpu).curr
             && !self.task(prev).queued
             && self.queues.best_prio(cpu) as i32 > core.task(prev).prio
         {
@@ -319,7 +324,10 @@ impl SchedClass for RtClass {
 
     fn task_woken(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let t = core.task(task);
-        let Some(curr) = Self::rt_curr(core, cpu) else { return };
+        // A DEADLINE task keeps the CPU from it as well as a real-time one.
+        let Some(curr) = core.rq(cpu).curr.filter(|curr| core.task(*curr).prio < FAIR_PRIO) else {
+            return;
+        };
         let stays = core.task(curr).nr_cpus_allowed < 2 || core.task(curr).prio <= t.prio;
         if curr != task && !core.rq(cpu).need_resched && t.nr_cpus_allowed > 1 && stays {
             while self.push(core, cpu) {}
@@ -359,7 +367,8 @@ impl SchedClass for RtClass {
             return;
         }
         if core.is_running(task) {
-            // It may have run while better real-time tasks were held back for the class it left.
+            // It may have run while better real-time tasks were held back in favour of its old
+            // class.
             if core.task(task).prio > self.queues.best_prio(cpu) as i32 {
                 core.resched_curr(cpu);
             }
@@ -409,7 +418,7 @@ impl SchedClass for RtClass {
 }
 
 impl RtClass {
-    /// The period of throttling has ended: CPUs without debt run real-time tasks again.
+    /// Ends a period of throttling: CPUs without debt run real-time tasks again.
     fn period_timer(&mut self, core: &mut Core) {
         let nr_running = &self.nr_running;
         let Some(throttling) = &mut self.throttling else { return };

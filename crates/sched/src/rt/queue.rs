@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Priority lists: 100 FIFO lists and a bitmap for each CPU.
 //!
-//! Counterpart: `struct rt_prio_array`, and the plist of pushable tasks, which is ordered by
-//! priority and first come, first served among equals, that is, the same structure again (Linux
-//! kernel/sched/sched.h and rt.c). A task is in at most one list of one [`PrioLists`]; its links
-//! are held by task, so adding and removing cost the same however long a list is. Load balancing
-//! keeps its list of fair tasks (`rq->cfs_tasks`) in the same way, at one priority.
+//! Counterparts: `struct rt_prio_array`, and the plist of pushable tasks (Linux
+//! kernel/sched/sched.h and rt.c). The plist is ordered by priority, and first come, first served
+//! among equals, so it has the same structure. A task is in at most one list of one [`PrioLists`].
+//! Links are stored by task, so adding and removing cost the same for any length of a list. Load
+//! balancing keeps its list of fair tasks (`rq->cfs_tasks`) in the same way, at one priority.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -149,8 +149,8 @@ impl PrioLists {
         self.walk(cpu, false)
     }
 
-    /// Tasks of `cpu`, best priority first, each list from its tail: the order in which balancing
-    /// looked at them before real-time tasks were pushed and pulled.
+    /// Tasks of `cpu`, best priority first, each list from its tail: balancing's order before
+    /// real-time tasks were pushed and pulled.
     pub fn iter_from_tails(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         self.walk(cpu, true)
     }

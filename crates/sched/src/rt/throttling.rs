@@ -18,12 +18,12 @@ use super::TOKEN_PERIOD;
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy};
 
-/// What is kept of a CPU.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct RtTime {
-    /// CPU time charged and not yet taken off (`rt_time`).
+    /// CPU time charged and not yet subtracted (`rt_time`).
     rt_time: Nanos,
-    /// What the CPU may use in a period (`rt_runtime`).
+    /// CPU time that the CPU may use in a period (`rt_runtime`).
     runtime: Nanos,
     /// CPU time of the class up to the last charge.
     exec_seen: Nanos,
@@ -44,19 +44,19 @@ pub struct Throttling {
     timer_active: bool,
     /// End of the present period, if the timer runs.
     expires: Nanos,
-    /// RT_RUNTIME_SHARE.
+    /// Whether the feature RT_RUNTIME_SHARE is on.
     shares: bool,
 }
 
 impl Throttling {
-    /// At most `runtime` ns of real-time execution in each `period` ns on each CPU.
-    /// With `shares` they lend each other what they leave of it.
+    /// Allows `runtime` ns of real-time execution in each `period` ns on each CPU. With `shares`,
+    /// CPUs lend each other unused runtime.
     pub fn new(runtime: Nanos, period: Nanos, shares: bool, nr_cpus: u32) -> Self {
         let cpus = vec![RtTime { runtime, ..RtTime::default() }; nr_cpus as usize];
         Self { runtime, period, cpus, timer_active: false, expires: 0, shares }
     }
 
-    /// Whether the real-time tasks of `cpu` are held back.
+    /// Whether the real-time tasks of `cpu` are throttled.
     #[inline]
     pub fn is_throttled(&self, cpu: CpuId) -> bool {
         self.cpus[cpu.index()].throttled
@@ -67,7 +67,8 @@ impl Throttling {
         self.runtime < self.period
     }
 
-    /// Charges what the class has run on `cpu` since the last call. True if that throttles it.
+    /// Charges the execution of the class on `cpu` since the last call. Returns whether that
+    /// throttles it.
     pub fn charge(&mut self, core: &Core, cpu: CpuId) -> bool {
         let exec = exec_runtime(core, cpu);
         let counts = self.enabled() && self.timer_active;
@@ -87,7 +88,8 @@ impl Throttling {
         rt.throttled
     }
 
-    /// `cpu` has used more than it may: others lend it what they can spare (`balance_runtime`).
+    /// Borrows runtime for `cpu`, which has used more than its own, from other CPUs
+    /// (`balance_runtime`).
     fn borrow(&mut self, cpu: CpuId) {
         let borrower = self.cpus[cpu.index()];
         if !self.shares || borrower.rt_time <= borrower.runtime {
@@ -109,7 +111,7 @@ impl Throttling {
         self.cpus[cpu.index()].runtime = runtime;
     }
 
-    /// A real-time task is runnable: the period timer must run.
+    /// Starts the period timer, if it does not run, because a real-time task is runnable.
     pub fn start_period_timer(&mut self, core: &mut Core) {
         if self.enabled() && !self.timer_active {
             self.timer_active = true;
@@ -121,8 +123,8 @@ impl Throttling {
         }
     }
 
-    /// A period has ended. `nr_running` returns how many real-time tasks a CPU has, throttled or
-    /// not. `unthrottled` is called for each CPU that may run them again.
+    /// Ends a period. `nr_running` returns how many real-time tasks a CPU has, throttled or not.
+    /// Calls `unthrottled` for each CPU that may run them again.
     pub fn period_timer(
         &mut self,
         core: &mut Core,

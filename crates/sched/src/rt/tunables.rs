@@ -19,7 +19,7 @@ pub const RR_TIMESLICE_MS: Tunable = Tunable::new(
 const WORDS: &[&str] = &["throttling", "off"];
 const WORDS_6_12: &[&str] = &["throttling", "off", "fair-server"];
 
-/// How lower classes are kept from starving, in kernels before 6.12.
+/// What keeps lower classes from starving, in kernels before 6.12.
 pub const RT_BANDWIDTH: Tunable = Tunable::new(
     "rt_bandwidth",
     TunableKind::words(WORDS),
@@ -27,7 +27,7 @@ pub const RT_BANDWIDTH: Tunable = Tunable::new(
     "what keeps real-time tasks from starving others (off: sched_rt_runtime_us = -1)",
 );
 
-/// How lower classes are kept from starving, from 6.12 on.
+/// What keeps lower classes from starving, from 6.12 on.
 pub const RT_BANDWIDTH_6_12: Tunable = Tunable::new(
     "rt_bandwidth",
     TunableKind::words(WORDS_6_12),
@@ -100,20 +100,20 @@ pub const TUNABLES_6_12: &[Tunable] = &[
 /// What keeps real-time tasks from starving the classes below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bandwidth {
-    /// Nothing: a real-time hog has its CPU for itself.
+    /// Nothing: a real-time hog keeps its CPU.
     Off,
     /// At most `runtime` of real-time execution in each `period` on each CPU.
     Throttling {
-        /// Runtime, ns.
+        /// Runtime (ns).
         runtime: Nanos,
-        /// Period, ns.
+        /// Period (ns).
         period: Nanos,
     },
     /// Starving fair tasks get `runtime` in each `period` on each CPU.
     FairServer {
-        /// Runtime, ns.
+        /// Runtime (ns).
         runtime: Nanos,
-        /// Period, ns.
+        /// Period (ns).
         period: Nanos,
     },
 }
@@ -121,21 +121,21 @@ pub enum Bandwidth {
 /// Settings of the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtOptions {
-    /// SCHED_RR slice in ms; 0 is the default of 100.
+    /// SCHED_RR slice (ms); 0 means the default of 100.
     pub rr_timeslice_ms: u32,
     /// Protection of lower classes.
     pub bandwidth: Bandwidth,
-    /// RT_PUSH_IPI.
+    /// Whether RT_PUSH_IPI is on.
     pub push_ipi: bool,
-    /// RT_RUNTIME_SHARE.
+    /// Whether RT_RUNTIME_SHARE is on.
     pub runtime_share: bool,
 }
 
 impl RtOptions {
-    /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`], and perhaps
-    /// [`FEATURES`]; without these both are off.
+    /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`], and optionally
+    /// [`FEATURES`]; without these both features are off.
     pub fn from_options(options: &Options) -> Self {
-        // The words of the older list are first in the newer one.
+        // The newer list begins with the words of the older one.
         let bandwidth = match WORDS_6_12[options.get(&RT_BANDWIDTH.name) as usize] {
             "throttling" => Bandwidth::Throttling {
                 runtime: options.get(&RT_RUNTIME.name),
@@ -156,8 +156,8 @@ impl RtOptions {
         }
     }
 
-    /// SCHED_RR slice in ticks: 100 ms cut to whole ticks by default (RR_TIMESLICE), else the given
-    /// time rounded up (msecs_to_jiffies).
+    /// SCHED_RR slice in ticks: by default 100 ms truncated to whole ticks (RR_TIMESLICE),
+    /// otherwise the given time rounded up (msecs_to_jiffies).
     pub fn rr_timeslice_ticks(&self, hz: u32) -> u32 {
         let ticks = match self.rr_timeslice_ms {
             0 | 100 => 100 * hz / 1000,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of RSDL and SD for balancing along domains ([`crate::balance::early`]): the load
-//! and priority of a task, the order in which tasks are moved, and when one is cache-hot.
+//! and priority of a task, the order in which tasks move, and when a task is cache-hot.
 //!
 //! Both were patches that changed only the walk through the arrays in the kernel's balancing. So
 //! the version is that of 2.6.22, to which SD 0.48 was applied. RSDL 0.31 was applied to 2.6.20 and
-//! 2.6.21-rc, to which 2.6.22 is the nearest modelled version. These differ from it: a woken task
-//! is moved to an idle thread of the core even if two already wait on its CPU.
+//! 2.6.21-rc, and 2.6.22 is the nearest modelled version. These kernels differ from it in one rule:
+//! a woken task moves to an idle thread of the core even if two already wait on its CPU.
 //!
-//! A task weighs 40 times the ms (RSDL: ticks) that it may run in a rotation: thousands where
+//! A task weighs 40 times the ms (RSDL: ticks) that it may run in a rotation: thousands, where
 //! 2.6.22 has 128 for nice 0. SCHED_LOAD_SCALE stays 128. Where it represents a task, on a CPU or
 //! in a group without one, that task is a small one.
 //!
 //! Source: 2.6.22-ck1, kernel/sched.c (`set_load_weight`, `task_timeslice`), and Linux 2.6.22.19,
 //! kernel/sched.c (`move_tasks`, `can_migrate_task`, `pull_task`, `try_to_wake_up`, `sched_exec`,
 //! `active_load_balance`). From memory: the best list of a CPU is the best of both its arrays
-//! (`rq_best_prio`), tasks of SCHED_IDLEPRIO are moved last, and what RSDL changed. Its weights are
+//! (`rq_best_prio`), tasks of SCHED_IDLEPRIO move last, and the changes of RSDL. Its weights are
 //! assumed to be those of SD.
 
 use super::matrix::{self, SLOTS};
@@ -30,13 +30,13 @@ use crate::rt::queue::{MAX_RT_PRIO, PrioLists};
 use schedlab_model::{CpuId, SchedAttr, TaskId};
 
 impl Staircase {
-    /// Whether `cpu` is about to give a task away: it picks nothing before.
+    /// Whether `cpu` is about to give a task away. Until then it picks nothing.
     #[inline]
     pub(super) fn is_pushing(&self, cpu: CpuId) -> bool {
         self.balancer.is_pushing(cpu)
     }
 
-    /// The load of a task with a quota of `quota` in a slot (`set_load_weight`). A real-time one
+    /// The load of a task with a quota of `quota` in a slot (`set_load_weight`). A real-time task
     /// weighs at least twice as much as any other.
     pub(super) fn load_weight(&self, kind: Kind, quota: i64, attr: &SchedAttr) -> u64 {
         let slots = match kind {
@@ -74,24 +74,24 @@ impl Staircase {
         })
     }
 
-    /// `cpu` has no task left. Returns whether it got one.
+    /// Handles `cpu` having no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         core.nr_cpus() > 1 && look::idle_balance(self, core, cpu) == look::Outcome::Moved
     }
 
-    /// What the migration thread of `cpu` does.
+    /// Does the work of the migration thread of `cpu`.
     pub(super) fn push_tasks(&mut self, core: &mut Core, cpu: CpuId) {
         if self.is_pushing(cpu) {
             push_running(self, core, cpu);
-            // With nothing left the CPU runs dry now.
+            // With no task left the CPU becomes idle now.
             if core.rq(cpu).nr_running == 0 {
                 core.resched_curr(cpu);
             }
         }
     }
 
-    /// Best list that holds a task of `cpu` (`rq_best_prio`); [`IDLE_PRIO`]: none but such as run
-    /// when no other does.
+    /// Best list that holds a task of `cpu` (`rq_best_prio`). [`IDLE_PRIO`]: it has only tasks that
+    /// run when no other does.
     fn best_prio(&self, cpu: CpuId) -> i32 {
         let best = |lists: &PrioLists, owner, first| match lists.best_prio(owner) {
             MAX_RT_PRIO => IDLE_PRIO,
@@ -148,7 +148,7 @@ impl Runqueues for Staircase {
         groups.into_iter().flat_map(|(lists, owner)| lists.iter_from_tails(owner)).collect()
     }
 
-    /// In the array that it was in: it carries its part of the rotation over.
+    /// Inserts it into the array that it was in: it keeps its part of the rotation.
     fn pull_task(&mut self, core: &mut Core, task: TaskId, run: &Move) {
         let (from, to) = (run.from, run.looker.cpu);
         self.unqueue(task);
@@ -198,7 +198,7 @@ mod tests {
             Self { core: testing::core(&machine), staircase }
         }
 
-        /// A task that sleeps.
+        /// A sleeping task.
         fn task(&mut self, cpu: CpuId, attr: SchedAttr) -> TaskId {
             let id = TaskId(self.core.tasks.len() as u32);
             let task = testing::sleeping_task(&self.core, cpu, attr);
@@ -207,7 +207,7 @@ mod tests {
             id
         }
 
-        /// A task that waits.
+        /// A waiting task.
         fn waiting(&mut self, cpu: CpuId, nice: i8) -> TaskId {
             let task = self.task(cpu, SchedAttr { nice, ..SchedAttr::default() });
             self.staircase.enqueue_task(&mut self.core, cpu, task, EnqueueFlags::WAKEUP);
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Two CPUs, so many hogs on each.
+    /// Two CPUs with these numbers of hogs.
     fn hogs(rules: Rules, here: u32, there: u32) -> Kernel {
         let mut kernel = Kernel::new(rules, 2);
         for (cpu, count) in [(C0, here), (C1, there)] {
@@ -290,7 +290,7 @@ mod tests {
             assert!(kernel.staircase.newidle_balance(&mut kernel.core, C0), "{rules:?}");
             assert_eq!(kernel.nr_running(C0), 1);
             assert_eq!(kernel.staircase.rq(C0).rotation, 1);
-            // A CPU that stays dry begins a rotation.
+            // A CPU that stays idle begins a rotation.
             let mut kernel = hogs(rules, 0, 1);
             assert!(!kernel.staircase.newidle_balance(&mut kernel.core, C0), "{rules:?}");
             assert_eq!(kernel.staircase.rq(C0).rotation, 2);
@@ -339,7 +339,7 @@ mod tests {
             assert_eq!(kernel.core.rq(C1).curr, Some(runs));
             kernel.staircase.unqueue(expired);
             kernel.staircase.queue_expired(C1, expired);
-            // A worse one runs where it comes to: it has to wait for it all the same.
+            // A worse task runs on the target: the moved task has to wait for it nevertheless.
             kernel.waiting(C0, 19);
             kernel.schedule(C0);
             kernel.settle();
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn section_3_11_the_only_best_task_stays_if_it_is_too_heavy() {
-        // A task of nice -20 is the best on either CPU. One alone stays, and a lighter one comes;
-        // of two one comes, which is more than enough.
+        // A task of nice -20 is the best on either CPU. A single one stays, and a lighter one
+        // moves. Of two, one moves, which is more than enough.
         for (nr_heavy, heavy_come, light_comes) in [(1, 0, true), (2, 1, false)] {
             let mut kernel = hogs(Rules::Sd, 1, 1);
             let heavy: Vec<TaskId> = (0..nr_heavy).map(|_| kernel.waiting(C1, -20)).collect();
@@ -371,7 +371,7 @@ mod tests {
     fn section_3_11_a_woken_task_comes_to_a_waker_with_less_load() {
         for rules in BOTH {
             let flags = |cpu| WakeFlags { this_cpu: cpu, ..WakeFlags::TIMER };
-            // So many on the waker's CPU, and on its own.
+            // Numbers of tasks on the waker's CPU and on its own.
             for (here, there, cpu) in [(1, 3, C0), (1, 2, C0), (1, 1, C1), (1, 0, C1), (0, 1, C0)] {
                 let mut kernel = hogs(rules, here, there);
                 let task = kernel.task(C1, SchedAttr::default());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a staircase scheduler compared: priorities, which include the slots, and places in lists;
-//! also the rest of a task's time, and the state of the rotation.
+//! The values that a staircase scheduler compared: priorities, which include the slots, and places
+//! in lists. Also the rest of a task's time, and the state of the rotation.
 
 use super::tasks::Kind;
 use super::{FIRST_SLOT, Staircase, variants::Rules};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which slots a nice value may run in, and how long in each.
+//! The slots in which a nice value may run, and the time in each.
 //!
 //! Source: Con Kolivas's patch 2.6.22-ck1 to Linux 2.6.22, kernel/sched.c (`prio_matrix`,
 //! `rr_quota`); for RSDL, what is known of version 0.31, partly from memory.
@@ -12,8 +12,8 @@ pub fn user_priority(nice: i8) -> u8 {
     (i32::from(nice) + 20) as u8
 }
 
-/// Row of the matrix for a user priority: bit s is set if slot s may *not* be used. 40 less the
-/// priority slots are usable, spread from the last one backwards.
+/// Row of the matrix for a user priority: bit s is set if slot s may *not* be used. The number of
+/// usable slots is 40 minus the priority, spread from the last one backwards.
 pub fn row(user: u8) -> u64 {
     let step = 1_600 / (40 - u32::from(user));
     let mut row = (1 << SLOTS) - 1;
@@ -37,7 +37,7 @@ pub fn first_free(row: u64, used: u64, start: u8) -> Option<u8> {
     (slot < SLOTS).then_some(slot)
 }
 
-/// Time in one slot of SD, in us, with an interval of `rr_ms`.
+/// Time in one slot of SD (us), with an interval of `rr_ms`.
 pub fn sd_quota_us(nice: i8, rr_ms: u64) -> i64 {
     let nice = i64::from(nice);
     let rr = rr_ms as i64;
@@ -99,7 +99,7 @@ mod tests {
         let ms = [60, 33, 15, 7, 6, 6, 3, 3];
         assert_eq!(quotas, ms.map(|ms| ms * 1_000));
         assert_eq!(sd_quota_us(19, 1), 1_000);
-        // The whole rotation: 40 less the user priority slots.
+        // The whole rotation: the number of slots is 40 minus the user priority.
         let rotation = |nice| sd_quota_us(nice, 6) * i64::from(40 - user_priority(nice)) / 1_000;
         assert_eq!([0, 10, 19, -10, -20].map(rotation), [120, 30, 3, 450, 2_400]);
     }

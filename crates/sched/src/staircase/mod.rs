@@ -19,8 +19,8 @@
 //! Where the rules are incomplete:
 //!
 //! - A task released by the launcher has no parent: it starts a new rotation.
-//! - A child inherits its parent's slot and what it has used of the rotation, if it has the same
-//!   policy and nice value. Whether the kernel resets them is uncertain.
+//! - A child inherits its parent's slot and used part of the rotation, if it has the same policy
+//!   and nice value. Whether the kernel resets them is uncertain.
 //! - SCHED_IDLE is SD's SCHED_IDLEPRIO: such tasks run only when no other is runnable, in turns of
 //!   the quota of nice 19 (the length of these turns is uncertain). RSDL has neither it nor
 //!   SCHED_BATCH: both are SCHED_OTHER there.
@@ -31,7 +31,7 @@
 //! differences.
 //!
 //! Left out: SCHED_ISO, which the model does not have; the tick that nanosleep() adds; priority
-//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance::early`] list.
+//! inheritance; for balancing, what `balance.rs` and [`crate::balance::early`] list.
 
 mod balance;
 mod explain;
@@ -63,17 +63,17 @@ const FIRST_SLOT: i32 = 100;
 /// Priority of tasks that run when no other does.
 const IDLE_PRIO: i32 = 140;
 
-/// Why the last pick of a CPU took its task, for explanations.
+/// Why the last pick of a CPU chose its task, for explanations.
 #[derive(Clone, Copy, Debug)]
 struct Pick {
     task: Option<TaskId>,
-    /// The CPU's rotation then.
+    /// The CPU's rotation at that time.
     rotation: u64,
-    /// It was the first of that rotation.
+    /// Whether it was the first pick of that rotation.
     is_first: bool,
 }
 
-/// What the scheduler keeps of a CPU.
+/// The scheduler's state of a CPU.
 #[derive(Clone, Debug)]
 struct Rq {
     /// Which of the two arrays is active.
@@ -86,7 +86,7 @@ struct Rq {
     reached: [u8; SLOTS as usize],
     /// RSDL: ticks left of each level.
     quota: [i64; SLOTS as usize],
-    /// RSDL: the level that runs.
+    /// RSDL: the running level.
     level: u8,
     pick: Pick,
 }
@@ -113,7 +113,7 @@ impl Rq {
         self.quota = [0; SLOTS as usize];
     }
 
-    /// The arrays change places.
+    /// Swaps the arrays.
     fn swap(&mut self) {
         self.active = self.expired();
         self.rotation += 1;
@@ -127,18 +127,18 @@ pub struct Staircase {
     rules: Rules,
     /// Length of the interval: ms (SD) or ticks (RSDL).
     rr: i64,
-    /// SD: only a task's own history bounds its slots.
+    /// SD: whether only a task's own history limits its slots.
     interactive: bool,
     honours_sync: bool,
     /// Real-time tasks by priority.
     rt: PrioLists,
-    /// Tasks by slot; two arrays a CPU.
+    /// Tasks by slot; two arrays for each CPU.
     slots: PrioLists,
-    /// Tasks that run when no other does, in one list a CPU.
+    /// Tasks that run when no other does, in one list for each CPU.
     idle: PrioLists,
     tasks: Vec<Entry>,
     rqs: Vec<Rq>,
-    /// A task that ran less long ago is cache-hot, ns.
+    /// A task that ran more recently than this (ns) is cache-hot.
     cache_hot: Nanos,
     balancer: Balancer,
 }
@@ -192,13 +192,13 @@ impl Staircase {
         }
     }
 
-    /// Whether queued `task` may be picked before the arrays change places.
+    /// Whether queued `task` may be picked before the arrays are swapped.
     fn is_active(&self, cpu: CpuId, task: TaskId) -> bool {
         let entry = self.entry(task);
         !entry.kind.has_slots() || entry.array == self.rq(cpu).active
     }
 
-    /// Puts `task`, which is in no list, where it belongs on `cpu`.
+    /// Queues `task`, which is in no list, on `cpu`.
     fn queue(&mut self, cpu: CpuId, task: TaskId) {
         let entry = *self.entry(task);
         match entry.kind {
@@ -214,15 +214,15 @@ impl Staircase {
         }
     }
 
-    /// Takes `task` out of the list that it is in.
+    /// Removes `task` from its list.
     fn unqueue(&mut self, task: TaskId) {
         self.rt.remove(task);
         self.slots.remove(task);
         self.idle.remove(task);
     }
 
-    /// A task that was last on another CPU keeps its rotation if it took part in that CPU's present
-    /// one. Otherwise it starts from the beginning.
+    /// Handles a task whose last CPU was another one. It keeps its rotation if it took part in this
+    /// CPU's present one; otherwise it starts from the beginning.
     fn come_from(&mut self, cpu: CpuId, task: TaskId) {
         let entry = *self.entry(task);
         if entry.cpu == cpu {
@@ -259,8 +259,8 @@ impl Staircase {
         self.add_to(cpu, task, array, slot);
     }
 
-    /// The time of `task`, which is queued on `cpu`, is used up: on to its next slot, or to the
-    /// tail of its list.
+    /// Handles the end of the time of `task`, which is queued on `cpu`: it moves to its next slot,
+    /// or to the tail of its list.
     fn entitlement_is_over(&mut self, cpu: CpuId, task: TaskId) {
         match self.entry(task).kind {
             Kind::Normal | Kind::Batch => {
@@ -279,7 +279,7 @@ impl Staircase {
         }
     }
 
-    /// The task that `cpu` should run; swaps the arrays if need be.
+    /// The task that `cpu` should run; swaps the arrays if needed.
     fn choose(&mut self, cpu: CpuId) -> Option<TaskId> {
         loop {
             let task = match self.rt.first(cpu) {
@@ -297,7 +297,8 @@ impl Staircase {
                 self.enter_level(cpu, task);
             }
             let entry = self.entry(task);
-            if entry.left > 0 || entry.kind == Kind::Fifo {
+            // A real-time task is renewed at a tick only (schedule() looks at other tasks' time).
+            if entry.left > 0 || matches!(entry.kind, Kind::Fifo | Kind::Rr) {
                 return Some(task);
             }
             // Its time ran out between ticks.
@@ -320,7 +321,7 @@ impl SchedClass for Staircase {
         self.slots.add_task(task);
         self.idle.add_task(task);
         self.tasks.push(Entry::new(core.task(task).cpu));
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         self.adopt(task, &attr);
         let entry = self.entry_mut(task);
         entry.left = entry.quota;
@@ -349,7 +350,7 @@ impl SchedClass for Staircase {
         }
         core.sub_nr_running(cpu, 1);
         self.count_load(cpu, task, false);
-        // A change of attributes leaves the task in its list until it is known what changes.
+        // A change of attributes leaves the task in its list until the change is known.
         if !flags.save {
             self.unqueue(task);
             self.entry_mut(task).last_ran = core.now;
@@ -380,8 +381,8 @@ impl SchedClass for Staircase {
         flags: WakeFlags,
     ) {
         if flags.is_fork() && flags.waker == Some(curr) {
-            // A new process makes its parent's CPU pick again; a thread does not, unless it has
-            // been given attributes of its own.
+            // A new process makes its parent's CPU pick again. A thread does not, unless it has
+            // received attributes of its own.
             if core.task(task).mm != core.task(curr).mm {
                 core.resched_curr(cpu);
             }
@@ -399,7 +400,7 @@ impl SchedClass for Staircase {
         if let Some(prev) = core.rq(cpu).curr {
             self.charge(core, prev);
         }
-        // Its migration thread runs first if it has something to do.
+        // Its migration thread runs first if it has work.
         let next = if self.is_pushing(cpu) { None } else { self.choose(cpu) };
         if let Some(next) = next
             && self.entry(next).kind.has_slots()
@@ -490,7 +491,7 @@ impl SchedClass for Staircase {
     fn switched_to(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
-        // Decided where the task was put back.
+        // Nothing to do: the callback that put the task back has decided.
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {

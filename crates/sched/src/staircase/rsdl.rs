@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Levels of RSDL: a task has a quota on each level from its static priority down, and so has the
-//! level itself; when the level's is used up, all who still stand there go down together.
+//! Levels of RSDL. A task has a quota on each level from its static priority down, and so has the
+//! level itself. When the level's quota is used up, all tasks still on it move down together.
 //!
 //! A level's quota is used up when it is exceeded, not when it is exactly 0. A task that moves with
-//! the expired array brings its quota only when it is picked. With the other reading, tasks after
-//! the first one of a level would be pushed down without a quota, rotation after rotation, and
-//! starve. That contradicts the announced limits of waiting.
+//! the expired array brings its quota only when it is picked. With the opposite rule, tasks after
+//! the first one of a level would move down without a quota, rotation after rotation, and starve.
+//! That contradicts the announced limits of waiting.
 //!
 //! Source: the announcement of RSDL and LWN (see the folder's head) for the idea; details and
 //! constants from memory.
@@ -14,7 +14,7 @@ use super::{SLOTS, Staircase, matrix};
 use schedlab_model::{CpuId, TaskId};
 
 impl Staircase {
-    /// Queues `task` by what it has had of this rotation.
+    /// Queues `task` by its used part of this rotation.
     pub(super) fn queue_rsdl(&mut self, cpu: CpuId, task: TaskId) {
         let entry = *self.entry(task);
         let rq = self.rq(cpu);
@@ -44,7 +44,7 @@ impl Staircase {
         }
     }
 
-    /// A whole quota on level `slot`, for the task and for the level.
+    /// Grants a whole quota on level `slot`, to the task and to the level.
     fn grant(&mut self, cpu: CpuId, task: TaskId, slot: u8) {
         let entry = self.entry_mut(task);
         entry.slot = slot;
@@ -55,8 +55,8 @@ impl Staircase {
         self.rq_mut(cpu).quota[usize::from(slot)] += quota;
     }
 
-    /// `task` is the first of the best level. If it moved with a swap of the arrays, it gets its
-    /// quota now.
+    /// Handles `task` being the first of the best level. If it moved with a swap of the arrays, it
+    /// gets its quota now.
     pub(super) fn enter_level(&mut self, cpu: CpuId, task: TaskId) {
         let (_, level) = self.slots.position(task).expect("it heads a list");
         let rq = self.rq_mut(cpu);
@@ -68,7 +68,8 @@ impl Staircase {
         }
     }
 
-    /// A tick of the level that runs. True if its quota is run over and its tasks have moved.
+    /// Handles a tick of the running level. Returns true if its quota is exceeded and its tasks
+    /// have moved.
     pub(super) fn tick_level(&mut self, cpu: CpuId) -> bool {
         let rq = self.rq_mut(cpu);
         let level = rq.level;
@@ -84,15 +85,15 @@ impl Staircase {
         true
     }
 
-    /// Tasks left on `level` move to the tail of the next one.
+    /// Moves the remaining tasks of `level` to the tail of the next one.
     fn minor_rotation(&mut self, cpu: CpuId, level: u8) {
         let lists = Self::lists(cpu, self.rq(cpu).active);
         self.splice(lists, usize::from(level), lists, usize::from(level) + 1);
         self.rq_mut(cpu).level = level + 1;
     }
 
-    /// Tasks left on the last level move to the tail of the best list of the next rotation, which
-    /// begins.
+    /// Moves the remaining tasks of the last level to the tail of the best list of the next
+    /// rotation, which begins.
     fn major_rotation(&mut self, cpu: CpuId) {
         let last = usize::from(SLOTS - 1);
         let lists = Self::lists(cpu, self.rq(cpu).active);
@@ -108,8 +109,8 @@ impl Staircase {
         }
     }
 
-    /// Moves list `level` of `lists` to the tail of list `to` of `other`. The tasks do not learn of
-    /// it: what they know of their level is out of date until they are queued again.
+    /// Moves list `level` of `lists` to the tail of list `to` of `other`. The tasks' own levels are
+    /// out of date until they are queued again.
     fn splice(&mut self, lists: CpuId, level: usize, other: CpuId, to: usize) {
         while let Some(task) = self.slots.head(lists, level) {
             self.slots.remove(task);
@@ -138,11 +139,11 @@ mod tests {
         let mut rsdl = with_tasks(Rsdl, 1, &[0, 0, -10]);
         (0..3).for_each(|task| rsdl.queue(CPU, TaskId(task)));
         assert_eq!((rsdl.rq(CPU).quota[20], rsdl.rq(CPU).quota[10]), (12, 15));
-        // One that comes back with time left brings nothing more.
+        // A task that returns with time left adds nothing.
         rsdl.slots.remove(TaskId(1));
         rsdl.queue(CPU, TaskId(1));
         assert_eq!(rsdl.rq(CPU).quota[20], 12);
-        // One whose time is used up brings its quota to the next level.
+        // A task without time left brings its quota to the next level.
         rsdl.entry_mut(TaskId(0)).left = 0;
         rsdl.entitlement_is_over(CPU, TaskId(0));
         assert_eq!((rsdl.rq(CPU).quota[20], rsdl.rq(CPU).quota[21]), (12, 6));
@@ -159,7 +160,7 @@ mod tests {
         assert!(rsdl.tick_level(CPU));
         assert_eq!(levels(&rsdl, 0), [(2, 21), (0, 21), (1, 21)]);
         assert_eq!(rsdl.rq(CPU).level, 21);
-        // They do not know yet that they have moved.
+        // Their own levels do not show the move yet.
         assert_eq!(rsdl.entry(TaskId(1)).slot, 20);
     }
 
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!(rsdl.choose(CPU), Some(TaskId(0)));
         rsdl.rq_mut(CPU).quota[39] = 0;
         assert!(rsdl.tick_level(CPU));
-        // Behind the best of those that have expired, in a rotation where no level has time yet.
+        // Behind the best expired tasks, in a rotation where no level has time yet.
         assert_eq!(rsdl.rq(CPU).rotation, 2);
         assert_eq!(levels(&rsdl, rsdl.rq(CPU).active), [(3, 20), (0, 20), (1, 20), (2, 25)]);
         assert_eq!(rsdl.rq(CPU).quota, [0; 40]);

@@ -15,7 +15,7 @@ impl Staircase {
         matrix::first_free(self.entry(task).row, 0, 0).expect("every row has its last slot")
     }
 
-    /// Queues `task` by what it has had of this rotation (`recalc_task_prio`, `enqueue_task`).
+    /// Queues `task` by its used part of this rotation (`recalc_task_prio`, `enqueue_task`).
     pub(super) fn queue_sd(&mut self, cpu: CpuId, task: TaskId) {
         let entry = *self.entry(task);
         let rq = self.rq(cpu);
@@ -51,7 +51,7 @@ impl Staircase {
         let interactive = self.interactive;
         let rq = self.rq_mut(cpu);
         if user > rq.best_static[usize::from(rq.expired())] {
-            // A better one has had all its slots already.
+            // A better task has already had all its slots.
             return None;
         }
         let best = &mut rq.best_static[usize::from(rq.active)];
@@ -70,7 +70,7 @@ impl Staircase {
         matrix::first_free(row, entry.used, start)
     }
 
-    /// `task` has been picked.
+    /// Handles the pick of `task`.
     pub(super) fn enter_slot(&mut self, cpu: CpuId, task: TaskId) {
         if self.rules == Rules::Rsdl {
             return;
@@ -103,14 +103,14 @@ mod tests {
         assert_eq!(sd.choose(CPU), Some(A));
         sd.enter_slot(CPU, A);
         sd.entry_mut(A).left = 5_000;
-        // It goes to a CPU that is 6 rotations on, whose arrays have changed places.
+        // It moves to a CPU that is 6 rotations ahead, whose arrays have been swapped.
         sd.rqs[1].rotation = 7;
         sd.rqs[1].active = 1;
         sd.slots.remove(A);
         sd.queue(CpuId(1), A);
         let entry = *sd.entry(A);
         assert_eq!((entry.rotation, entry.array, entry.slot, entry.left), (7, 1, 1, 5_000));
-        // Back on a CPU whose rotation it left behind it starts anew.
+        // Back on a CPU whose rotation has advanced, it starts from the beginning.
         sd.slots.remove(A);
         sd.rqs[1].rotation = 8;
         sd.rqs[0].rotation = 9;
@@ -152,7 +152,7 @@ mod tests {
         sd.rq_mut(CPU).reached[25] = 14;
         sd.queue(CPU, TaskId(2));
         assert_eq!(sd.entry(TaskId(2)).slot, 15);
-        // Once a better one has expired, nobody worse has slots left in this rotation.
+        // After a better task has expired, no worse task has slots left in this rotation.
         let expired = usize::from(sd.rq(CPU).expired());
         sd.rq_mut(CPU).best_static[expired] = 29;
         sd.queue(CPU, TaskId(3));
@@ -165,7 +165,7 @@ mod tests {
         sd.queue(CPU, TaskId(1));
         assert_eq!(sd.choose(CPU), Some(TaskId(1)));
         sd.enter_slot(CPU, TaskId(1));
-        // 8 ms over: the slot that follows has 6 - 8, the one after it 4.
+        // An overrun of 8 ms: the next slot has 6 - 8, the one after it 4.
         sd.entry_mut(TaskId(1)).left = -8_000;
         sd.entitlement_is_over(CPU, TaskId(1));
         assert_eq!((sd.entry(TaskId(1)).slot, sd.entry(TaskId(1)).left), (3, -2_000));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the staircase schedulers keep of a task, and what fork, exit and changes of attributes do
-//! to it.
+//! The state of a task in the staircase schedulers, and the effects of fork, exit and changes of
+//! attributes on it.
 //!
 //! Source: 2.6.22-ck1, kernel/sched.c (`sched_fork`, `sched_exit`, `set_user_nice`,
-//! `setscheduler`); for RSDL the same rules are taken.
+//! `setscheduler`); the model uses these rules for RSDL too.
 
 use super::{NO_ARRAY, Staircase, matrix, variants::Rules};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
 
-/// By which rules a task runs.
+/// The rules by which a task runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Fifo,
     Rr,
     Normal,
     Batch,
-    /// When no other task is runnable.
+    /// Runs only if no other task is runnable.
     Idle,
 }
 
@@ -30,11 +30,11 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     None,
-    /// The task was at this priority before.
+    /// The task had this priority before.
     From(i32),
 }
 
-/// What is kept of a task.
+/// State of a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub kind: Kind,
@@ -46,25 +46,25 @@ pub(super) struct Entry {
     pub row: u64,
     /// Slot or level, 0 to 39.
     pub slot: u8,
-    /// Which of its CPU's arrays it is in, or was in last.
+    /// Which of its CPU's arrays it is in, or was last in.
     pub array: u8,
     /// Its CPU's rotation when it was last queued.
     pub rotation: u64,
-    /// Slots that it has had in this rotation.
+    /// Slots that it has used in this rotation.
     pub used: u64,
     /// Time in a slot: us (SD) or ticks (RSDL).
     pub quota: i64,
-    /// What is left of it; below 0 after an overrun.
+    /// Rest of the quota; negative after an overrun.
     pub left: i64,
-    /// It still runs on the time that its parent gave it.
+    /// Whether it still runs on the time from its parent.
     pub first_time_slice: bool,
-    /// The CPU on which it was queued last.
+    /// The CPU on which it was last queued.
     pub cpu: CpuId,
     /// CPU time up to the last charge.
     pub charged: Nanos,
     /// When it last left a CPU or a queue.
     pub last_ran: Nanos,
-    /// Part of its CPU's load (`load_weight`).
+    /// Its part of its CPU's load (`load_weight`).
     pub weight: u64,
     pub change: Change,
     pub parent: Option<TaskId>,
@@ -72,7 +72,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A task that takes part in no rotation yet.
+    /// A task that is in no rotation yet.
     pub const fn new(cpu: CpuId) -> Self {
         Self {
             kind: Kind::Normal,
@@ -101,7 +101,7 @@ impl Entry {
         (self.kind, self.user, self.rt_prio) == (other.kind, other.user, other.rt_prio)
     }
 
-    /// All slots are free again, with a whole quota.
+    /// Begins a rotation: all slots are free again, with a whole quota.
     pub fn begin_rotation(&mut self, rotation: u64) {
         self.used = 0;
         self.rotation = rotation;
@@ -111,7 +111,7 @@ impl Entry {
 }
 
 impl Staircase {
-    /// Takes over the attributes that decide.
+    /// Applies the relevant attributes.
     pub(super) fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
         let kind = match (attr.policy, self.rules) {
             (Policy::Fifo, _) => Kind::Fifo,
@@ -163,7 +163,7 @@ impl Staircase {
         self.entry_mut(parent).left = from.left / 2;
     }
 
-    /// A child that never began its own quota returns the rest to its parent.
+    /// Handles an exit: a child that never began its own quota returns the rest to its parent.
     pub(super) fn exit(&mut self, core: &Core, task: TaskId) {
         self.entry_mut(task).is_dead = true;
         let child = *self.entry(task);
@@ -176,9 +176,9 @@ impl Staircase {
         }
     }
 
-    /// Takes over new attributes; a queued task changes its place when it is put back.
+    /// Applies new attributes; a queued task changes its place when it is put back.
     pub(super) fn attributes_change(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) {
-        let old = core.task(task).attr;
+        let old = *core.task(task).attr;
         let policy_changes = (old.policy, old.rt_priority) != (attr.policy, attr.rt_priority);
         if !policy_changes && old.nice == attr.nice {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task is charged with, and the tick: SD counts us of CPU time, RSDL whole ticks.
+//! The charges of a task, and the tick: SD counts us of CPU time, RSDL whole ticks.
 //!
 //! Source: 2.6.22-ck1, kernel/sched.c (`update_cpu_clock`, `task_running_tick`); RSDL from memory.
 
@@ -9,19 +9,19 @@ use crate::boundary::core::Core;
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-/// Whole us of a time.
+/// A time in whole us.
 const fn us(time: Nanos) -> i64 {
     (time / NSEC_PER_USEC) as i64
 }
 
 impl Staircase {
-    /// CPU time of running `task` since the last charge, which it ends.
+    /// CPU time of running `task` since the last charge; starts the next one.
     fn take_uncharged(&mut self, core: &Core, task: TaskId) -> Nanos {
         let used = core.sum_exec_runtime(task);
         used - std::mem::replace(&mut self.entry_mut(task).charged, used)
     }
 
-    /// Charges what running `task` has used since the last charge; SD only.
+    /// Charges running `task` for its time since the last charge; SD only.
     pub(super) fn charge(&mut self, core: &Core, task: TaskId) {
         if self.rules == Rules::Rsdl {
             return;
@@ -33,7 +33,7 @@ impl Staircase {
         }
     }
 
-    /// The tick hits `cpu`, which runs `curr`.
+    /// Handles a tick of `cpu`, which runs `curr`.
     pub(super) fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         match self.rules {
             Rules::Sd => self.charge(core, curr),
@@ -52,7 +52,7 @@ impl Staircase {
         }
     }
 
-    /// Ticks of running `curr`, from the one that is due, after which it still has time left.
+    /// Number of ticks of running `curr`, from the next one on, after which it still has time left.
     pub(super) fn quiet_ticks_of(&self, core: &Core, cpu: CpuId, curr: TaskId) -> u64 {
         let entry = self.entry(curr);
         if entry.kind == Kind::Fifo {
@@ -61,7 +61,7 @@ impl Staircase {
         match self.rules {
             Rules::Sd => {
                 let uncharged = core.sum_exec_runtime(curr) - entry.charged;
-                // What is left after the tick that is due, less the last us.
+                // The rest after the next tick, less the last us.
                 let left = entry.left - us(uncharged) - 1;
                 let tick = us(core.tick_nsec);
                 if left < 0 { 0 } else { (left / tick) as u64 + 1 }
@@ -75,12 +75,12 @@ impl Staircase {
         }
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub(super) fn pass_ticks_of(&mut self, core: &Core, cpu: CpuId, curr: TaskId, nr: u64) {
         let kind = self.entry(curr).kind;
         let charge = match self.rules {
             Rules::Sd => {
-                // Each tick was a charge of its own, in whole us.
+                // Each tick is charged separately, in whole us.
                 let later = nr - 1;
                 let first = self.take_uncharged(core, curr) - later * core.tick_nsec;
                 us(first) + later as i64 * us(core.tick_nsec)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of the registry, and what the two schedulers set.
+//! The registry entries of the two schedulers, and their settings.
 
 use super::Staircase;
 use crate::balance::early::CACHE_HOT;
@@ -10,7 +10,7 @@ use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_model::{Costs, KernelVersion, Machine, Nanos};
 
-/// Which of the two.
+/// SD or RSDL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rules {
     Rsdl,
@@ -74,7 +74,7 @@ impl Rules {
         self == Self::Sd && options.get(&INTERACTIVE.name) == 1
     }
 
-    /// Length of the unit in which time in a slot is counted.
+    /// Unit of the time in a slot.
     pub fn unit_ns(self, core: &Core) -> Nanos {
         match self {
             Self::Rsdl => core.tick_nsec,
@@ -84,7 +84,7 @@ impl Rules {
 }
 
 const CLAIMS: Claims = Claims {
-    // With domains an idle CPU looks when an interval is over, and sees averages of loads.
+    // With domains an idle CPU searches when an interval is over, and uses averages of loads.
     work_conserving: false,
     starvation_free: true,
     fair: true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a textbook scheduler compared: the key under which each task waits, and the rank by which
-//! one takes another's CPU.
+//! The values that a textbook scheduler compared: the key under which each task waits, and the rank
+//! that decides preemption.
 
 use super::Global;
 use crate::boundary::core::Core;
@@ -19,7 +19,7 @@ pub(super) enum Pick {
     Keeps(TaskId),
     /// A waiting task outranks the running one.
     Outranks(TaskId),
-    /// The best of those that wait; with the one that gave up its turn among them.
+    /// The best of the waiting tasks, which include the one that gave up its turn.
     Best(TaskId),
     /// The best of the others, after the running task gave up its turn.
     Next(TaskId),

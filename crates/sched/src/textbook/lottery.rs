@@ -63,7 +63,7 @@ pub fn scheduler() -> Scheduler {
     }
 }
 
-/// Least part of a quantum that compensation counts, as a power of 1/2. It bounds the sum of all
+/// Least part of a quantum that compensation counts, as a power of 1/2. It limits the sum of all
 /// tickets: 4,194,304 tasks x 88,761 x 2^20 < 2^64.
 const LEAST_PART_SHIFT: u32 = 20;
 
@@ -77,7 +77,7 @@ struct Lottery {
 }
 
 impl Lottery {
-    /// A turn of `ran` ns ended for the reason `why`.
+    /// Handles the end of a turn of `ran` ns for the reason `why`.
     fn account(&mut self, task: TaskId, why: TurnEnd, ran: Nanos) {
         let part = matches!(why, TurnEnd::Yielded | TurnEnd::Blocked) && ran < self.quantum;
         self.used[task.index()] = (self.compensates && part).then_some(ran);

@@ -15,8 +15,8 @@
 //! move in their order, from the best queue to the worst. A running task from a lower queue starts
 //! a quantum of queue 0 on its CPU.
 //!
-//! A boost costs O(CPUs), not O(tasks): an entry records the number of boosts before it (its
-//! epoch), and entries of earlier epochs sort before all later ones, which is the order above.
+//! A boost costs O(CPUs), not O(tasks). An entry records the number of boosts before it (its
+//! epoch), and entries of earlier epochs sort before all later ones. That is the order above.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -30,7 +30,7 @@ use crate::textbook::rules::{Discipline, Ring, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
-/// Most queues.
+/// Maximum number of queues.
 const QUEUES_MAX: usize = 8;
 const QUANTUM_NAMES: [&str; QUEUES_MAX] = [
     "quantum-0",
@@ -135,11 +135,11 @@ const EPOCH_HEAD: u64 = 0;
 struct Standing {
     /// Its queue, as of `epoch`.
     queue: u8,
-    /// Boosts up to when `queue` was set, plus 1.
+    /// Number of boosts when `queue` was set, plus 1.
     epoch: u64,
-    /// How much of its quantum it has used.
+    /// Used part of its quantum.
     used: Nanos,
-    /// Where it waits.
+    /// Its key while it waits.
     key: Key,
 }
 
@@ -188,7 +188,7 @@ impl Mlfq {
         if standing.epoch == self.epoch(core) { standing.queue } else { 0 }
     }
 
-    /// Makes up for a boost since the task's queue was set; returns whether there was one.
+    /// Applies a boost since the task's queue was set; returns whether there was one.
     fn settle(&mut self, core: &Core, task: TaskId) -> bool {
         let epoch = self.epoch(core);
         let standing = &mut self.standings[task.index()];
@@ -251,7 +251,7 @@ impl Discipline for Mlfq {
 
     fn join(&mut self, core: &Core, task: TaskId, _running: bool, flags: EnqueueFlags) {
         if flags.initial {
-            // Boosts between creation and release are not for a task that was not there.
+            // Boosts between creation and release do not apply: the task did not exist yet.
             self.standings[task.index()].epoch = self.epoch(core);
         }
         self.settle(core, task);
@@ -289,7 +289,7 @@ impl Discipline for Mlfq {
     }
 
     fn keeps_quantum(&self, _why: TurnEnd) -> bool {
-        // What is left follows from `used`.
+        // The rest follows from `used`.
         false
     }
 
@@ -312,8 +312,8 @@ impl Discipline for Mlfq {
         let used = self.standings[task.index()].used;
         let boosted = self.settle(core, task);
         if queue == 0 {
-            // It is in the queue to which a boost leads and continues with its quantum: with a
-            // boost interval below the quantum it would otherwise never end.
+            // It is in the queue that a boost leads to, and continues with its quantum. Otherwise
+            // the quantum would never end if the boost interval is shorter.
             self.standings[task.index()].used = used;
         }
         boosted && queue > 0

@@ -44,16 +44,16 @@ use crate::textbook::pool::Pool;
 use crate::textbook::rules::{Discipline, Ring, TurnEnd};
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
-/// What a CPU is doing.
+/// The state of a CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Turn {
     /// The task whose turn it is.
     task: Option<TaskId>,
-    /// Since when.
+    /// When the turn began.
     started_at: Nanos,
     /// When the quantum ends.
     ends_at: Option<Nanos>,
-    /// Why the turn is over, if it is; the CPU is about to reschedule.
+    /// Why the turn is over, if it is. The CPU is then about to reschedule.
     over: Option<TurnEnd>,
     /// Distinguishes the timer of this turn from older ones.
     generation: u64,
@@ -64,7 +64,7 @@ struct Turn {
 /// The queue's state of a task.
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry {
-    /// The CPU in whose slot it is.
+    /// The CPU whose slot holds it.
     slot: Option<CpuId>,
     /// Rest of its quantum.
     left: Option<Nanos>,
@@ -83,7 +83,7 @@ pub struct Global<D: Discipline> {
     /// The task that each CPU takes at its next reschedule.
     slots: Vec<Option<TaskId>>,
     entries: Vec<Entry>,
-    /// Runnable tasks, the running ones included.
+    /// Number of runnable tasks, including the running ones.
     nr_runnable: u32,
     alarm_at: Option<Nanos>,
     alarm_generation: u64,
@@ -105,7 +105,7 @@ impl<D: Discipline> Global<D> {
         }
     }
 
-    /// An idle CPU for `task` that no other task was sent to: `prefer`, else the next by number.
+    /// An idle CPU for `task` that no other task was sent to: `prefer`, or else the next by number.
     fn free_cpu(
         &self,
         core: &Core,
@@ -169,7 +169,7 @@ impl<D: Discipline> Global<D> {
 
     /// Sends waiting `task`, which is in neither pool nor slot, to a CPU that should run it; or
     /// else puts it into the pool. A task that loses its slot is sent to another CPU. Each ranks
-    /// worse than the one before, so this ends.
+    /// worse than the one before, so this terminates.
     fn place(&mut self, core: &mut Core, task: TaskId, prefer: CpuId, except: Option<CpuId>) {
         let (mut task, mut prefer) = (task, prefer);
         loop {
@@ -202,7 +202,7 @@ impl<D: Discipline> Global<D> {
         }
     }
 
-    /// Takes `task` out of pool or slot, if it waits there.
+    /// Removes `task` from pool or slot, if it waits there.
     fn unplace(&mut self, task: TaskId) {
         match self.entries[task.index()].slot.take() {
             Some(cpu) => self.slots[cpu.index()] = None,
@@ -360,8 +360,8 @@ impl<D: Discipline> SchedClass for Global<D> {
         self.rules.join(core, task, running, flags);
         self.nr_runnable += 1;
         if running {
-            // Its new attributes may rank it worse than a waiting task, also where its priority
-            // is what it was: multilevel queues go by policy.
+            // Its new attributes may rank it worse than a waiting task, even with an unchanged
+            // priority: multilevel queues use the policy.
             core.resched_curr(cpu);
         } else {
             self.place(core, task, cpu, None);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Multilevel queues: tasks belong to one queue for good; between queues either fixed priority or
-//! shares of time.
+//! Multilevel queues: a task belongs to one queue permanently. Between queues there is either fixed
+//! priority or a division of time.
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
 //!
-//! The queue of a task: `realtime` for FIFO, RR and DEADLINE; `background` for BATCH, IDLE and
-//! nice above 0; `foreground` for the rest. Each queue is round robin with its own quantum, or
-//! first come, first served (quantum 0).
+//! The queue of a task: `realtime` for FIFO, RR and DEADLINE; `background` for BATCH, IDLE and nice
+//! above 0; `foreground` for the rest. Each queue is round robin with its own quantum, or first
+//! come, first served (quantum 0).
 //!
 //! Fixed priority (`multilevel`): a queue runs only while all queues above it are empty; an arrival
 //! above preempts. Shares (`multilevel-timeshare`): there are two queues; `realtime` is part of
@@ -105,7 +105,7 @@ fn rr_quantum(options: &Options, tunable: &Tunable) -> Option<Nanos> {
     Some(options.get(&tunable.name)).filter(|quantum| *quantum > 0)
 }
 
-/// Number of a queue, 0 is the best.
+/// Number of a queue; 0 is the best.
 type Queue = u8;
 const REALTIME: Queue = 0;
 const FOREGROUND: Queue = 1;
@@ -124,7 +124,7 @@ fn queue_of(attr: &SchedAttr) -> Queue {
 #[derive(Clone, Copy, Debug)]
 struct Cycle {
     length: Nanos,
-    /// The foreground's part, at the beginning.
+    /// The foreground's part, at the start of the cycle.
     foreground: Nanos,
 }
 
@@ -134,7 +134,7 @@ impl Cycle {
         if now % self.length < self.foreground { FOREGROUND } else { BACKGROUND }
     }
 
-    /// When the owner changes next; never, if one queue owns everything.
+    /// When the owner next changes; never, if one queue owns everything.
     fn next_change(&self, now: Nanos) -> Option<Nanos> {
         if self.foreground == 0 || self.foreground == self.length {
             return None;
@@ -151,7 +151,7 @@ struct Multilevel {
     name: &'static str,
     /// Quantum of each queue; `None`: first come, first served.
     quanta: [Option<Nanos>; 3],
-    /// `None`: fixed priority.
+    /// Cycle of shares; `None`: fixed priority.
     cycle: Option<Cycle>,
     positions: Positions,
 }
@@ -200,7 +200,7 @@ impl Discipline for Multilevel {
 
     fn best(&mut self, core: &mut Core, pool: &mut Self::Pool, cpu: CpuId) -> Option<TaskId> {
         let owner = self.cycle.map_or(REALTIME, |cycle| cycle.owner(core.now));
-        // The least entry not above the owner is the owner's, or its queue is empty.
+        // The least entry not above the owner is the owner's, unless its queue is empty.
         let first = pool.first(core, cpu, Some((owner, i64::MIN)));
         let first = first.or_else(|| pool.first(core, cpu, None));
         first.map(|(_, task)| task)

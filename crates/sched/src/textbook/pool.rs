@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pools of waiting tasks for the textbook schedulers: one logical queue for all CPUs.
 //!
-//! A pick must find the best task that its CPU may run. One sorted queue would have to be scanned
-//! past every task that may not run here; therefore tasks with equal affinity share a sub-queue,
-//! and a pick looks at the heads of the sub-queues of its CPU: O(distinct affinities of the CPU x
-//! log n). Most workloads have one affinity, so nothing is scanned. Heads looked at beyond the
-//! first are reported as scanned entries.
+//! A pick must find the best task that its CPU may run. In one sorted queue it would have to skip
+//! every task that may not run here. So tasks with equal affinity share a sub-queue, and a pick
+//! looks only at the heads of its CPU's sub-queues: O(distinct affinities of the CPU x log n). Most
+//! workloads have one affinity, so nothing is scanned. Every head after the first counts as a
+//! scanned entry.
 
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, CpuMask, TaskId};
@@ -15,12 +15,13 @@ use std::fmt::Debug;
 /// Tasks with one affinity, by number.
 type Group = u32;
 
-/// Which sub-queue belongs to which affinity, and which sub-queues a CPU may take from.
+/// The sub-queue of each affinity, and the sub-queues that a CPU may take from.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// Number of each affinity seen. Only looked up, never walked: a hash order would show.
+    /// Number of each known affinity. The map is only looked up, never iterated, because a hash
+    /// order would show.
     by_mask: HashMap<CpuMask, Group>,
-    /// Sub-queues of each CPU, in order of first use.
+    /// Sub-queues of each CPU, in the order of first use.
     by_cpu: Vec<Vec<Group>>,
     count: Group,
 }
@@ -34,7 +35,7 @@ impl Groups {
         }
         let group = self.count;
         self.count += 1;
-        self.by_mask.insert(*allowed, group);
+        self.by_mask.insert(**allowed, group);
         for cpu in allowed.iter() {
             if self.by_cpu.len() <= cpu.index() {
                 self.by_cpu.resize(cpu.index() + 1, Vec::new());
@@ -55,7 +56,7 @@ pub trait Pool: Default + Send {
     /// What the pool compares.
     type Key: Copy + Debug + Send;
 
-    /// Takes in `task`, which is not in the pool.
+    /// Adds `task`, which is not in the pool.
     fn insert(&mut self, core: &Core, task: TaskId, key: Self::Key);
 
     /// Removes `task`. Returns whether it was in the pool.
@@ -68,10 +69,10 @@ pub trait Pool: Default + Send {
     fn best(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
 
     /// The first `limit` tasks that `cpu` may run, in order, and how many there are. For
-    /// explanations: it costs a walk.
+    /// explanations, because it walks the pool.
     fn waiting(&self, cpu: CpuId, limit: usize) -> (Vec<TaskId>, usize);
 
-    /// The ticket that was drawn last and the number of all; `None` for a pool that draws none.
+    /// The last drawn ticket and the number of all tickets; `None` for a pool without draws.
     fn drawn(&self) -> Option<(u64, u64)> {
         None
     }
@@ -87,7 +88,7 @@ pub trait Pool: Default + Send {
 pub struct Ordered<K> {
     groups: Groups,
     queues: Vec<BTreeSet<(K, TaskId)>>,
-    /// Where each task is.
+    /// Sub-queue and key of each task.
     place: Vec<Option<(Group, K)>>,
 }
 
@@ -98,7 +99,7 @@ impl<K> Default for Ordered<K> {
 }
 
 impl<K: Ord + Copy + Debug + Send> Ordered<K> {
-    /// The least entry for `cpu` whose key is at least `from` (`None`: of all).
+    /// The least entry for `cpu` whose key is at least `from` (`None`: any key).
     pub fn first(&self, core: &mut Core, cpu: CpuId, from: Option<K>) -> Option<(K, TaskId)> {
         let groups = self.groups.of_cpu(cpu);
         core.work.entries_scanned += groups.len().saturating_sub(1) as u32;
@@ -165,10 +166,11 @@ impl<K: Ord + Copy + Debug + Send> Pool for Ordered<K> {
     }
 }
 
-/// Tickets of the tasks of one affinity: a Fenwick tree, so that a draw and a change take O(log n).
+/// Tickets of the tasks with one affinity: a Fenwick tree, so that a draw and a change take O(log
+/// n).
 #[derive(Debug, Default)]
 struct TicketTree {
-    /// Sums; index 0 is unused. The length less one is a power of 2.
+    /// Sums; index 0 is unused. The length minus one is a power of 2.
     sums: Vec<u64>,
     /// Which task holds which slot.
     tasks: Vec<TaskId>,
@@ -242,12 +244,12 @@ struct Draw {
     cpu: CpuId,
     ticket: u64,
     total: u64,
-    /// The place of the winner, which it may have left.
+    /// Sub-queue and slot of the winner, which may have left it.
     winner: (Group, u32),
     tickets: u64,
 }
 
-/// A pool from which tasks are drawn with chances in proportion to their tickets.
+/// A pool that draws tasks with chances proportional to their tickets.
 #[derive(Debug, Default)]
 pub struct Tickets {
     groups: Groups,

@@ -4,18 +4,18 @@
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
 //!
-//! Level of a task, lower is better: its kernel priority, that is 99 - rt_priority (0 to 98) for
-//! FIFO and RR, 120 + nice (100 to 139) for OTHER, BATCH, IDLE and EXT, -1 for DEADLINE. Equal
-//! levels run first come, first served; a preempted task stays at the head of its level.
+//! The level of a task is its kernel priority; lower is better. It is 99 - rt_priority (0 to 98)
+//! for FIFO and RR, 120 + nice (100 to 139) for OTHER, BATCH, IDLE and EXT, and -1 for DEADLINE.
+//! Equal levels run first come, first served; a preempted task stays at the head of its level.
 //!
 //! Aging: each whole interval that a task waits without a break raises it by one level, down to
 //! level 0 at best. Among equals it keeps the place of its arrival. When it gets a CPU it returns
 //! to its own level (`aging-reset dispatch`), or keeps the raised one until it blocks (`aging-reset
 //! block`). In the preemptive forms a task that is raised above a running one takes its CPU at that
 //! time. A task that got a CPU by aging and returned to its level is preempted only by a task that
-//! arrives or is raised later, not by the one that it has just preempted. Otherwise aging would
-//! give it no time at all. A raise costs O(log n) and happens at most once for each level; raises
-//! without an effect in between are combined.
+//! arrives or is raised later. The task that it has just preempted does not preempt it. Otherwise
+//! aging would give it no time at all. A raise costs O(log n) and happens at most once for each
+//! level; raises without an effect in between are combined.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -127,7 +127,7 @@ fn class(
 struct Standing {
     /// Level while it runs, or when its wait began.
     level: i32,
-    /// Since when it waits.
+    /// When its wait began.
     waits_since: Option<Nanos>,
 }
 
@@ -142,7 +142,7 @@ struct Priority {
     reset_at_dispatch: bool,
     positions: Positions,
     standings: Vec<Standing>,
-    /// When each waiting task is raised next; each raise is processed once, when it is looked for.
+    /// Time of each waiting task's next raise. Each raise is processed once.
     raises: BTreeSet<(Nanos, TaskId)>,
 }
 
@@ -164,7 +164,7 @@ impl Priority {
         }
     }
 
-    /// When waiting `task` is raised next.
+    /// Time of the next raise of waiting `task`.
     fn next_raise(&self, core: &Core, task: TaskId) -> Option<Nanos> {
         let since = self.standings[task.index()].waits_since?;
         if self.aging == 0 || self.level(core, task) <= LEVEL_BEST {

@@ -2,10 +2,10 @@
 //! Round robin: one FIFO queue for all CPUs and a quantum.
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling. At the
-//! end of its quantum the running task goes to the tail; what arrives at that very time is queued
-//! before it. With nobody waiting it goes on with a new quantum. A task that blocks or yields loses
-//! the rest of its quantum. The quantum ends at its exact time, whatever the tick; the kernel's own
-//! SCHED_RR counts ticks and is another scheduler.
+//! end of its quantum the running task goes to the tail; tasks that arrive at that very time are
+//! queued before it. If no task waits, it continues with a new quantum. A task that blocks or
+//! yields loses the rest of its quantum. The quantum ends at its exact time, whatever the tick; the
+//! kernel's own SCHED_RR counts ticks and is another scheduler.
 
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
@@ -16,9 +16,9 @@ use schedlab_model::{Costs, Nanos, Preempt};
 
 /// Default quantum: Linux's default for SCHED_RR (`RR_TIMESLICE`, include/linux/sched/rt.h).
 pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
-/// Shortest quantum that may be set: a switch costs more, so that nearly no work would be done.
+/// Shortest allowed quantum: a switch costs more, so nearly no work would be done.
 pub const QUANTUM_MIN: Nanos = NSEC_PER_USEC;
-/// Longest quantum that may be set.
+/// Longest allowed quantum.
 pub const QUANTUM_MAX: Nanos = 3_600 * NSEC_PER_SEC;
 
 /// The tunable `quantum` of every scheduler with one quantum.

@@ -22,7 +22,7 @@ pub enum TurnEnd {
     Blocked,
 }
 
-/// What an alarm of a discipline calls for.
+/// What an alarm of a discipline requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ring {
     /// These waiting tasks rank better than before: they may take a CPU now.
@@ -42,7 +42,7 @@ pub trait Discipline: Send {
     /// The class's name.
     fn name(&self) -> &'static str;
 
-    /// A new task exists: makes room for it. Ids ascend. Default: nothing.
+    /// Makes room for a new task. Ids ascend. Default: nothing.
     fn task_new(&mut self, _core: &Core, _task: TaskId) {}
 
     /// `task` becomes runnable, or (`running`) continues after a change of attributes.
@@ -55,7 +55,7 @@ pub trait Discipline: Send {
     /// running, it ran for `ran` ns in this turn. Default: nothing.
     fn leave(&mut self, _core: &Core, _task: TaskId, _flags: DequeueFlags, _ran: Option<Nanos>) {}
 
-    /// Key under which waiting `task` belongs into the pool now.
+    /// The present key of waiting `task` in the pool.
     fn key(&self, core: &Core, task: TaskId) -> <Self::Pool as Pool>::Key;
 
     /// Whether a task may take the CPU of one that ranks worse. Default: no.
@@ -115,16 +115,16 @@ pub trait Discipline: Send {
     /// The rule by which the pool's best is found, over the names in [`Discipline::facts`].
     fn rule(&self) -> Rule;
 
-    /// What decides about `task`: the parts of its key, under the names that the rule has.
+    /// The values that decide about `task`: the parts of its key, under the names in the rule.
     fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact>;
 
-    /// Numbers that belong to the queue as a whole. Default: none.
+    /// Values of the queue as a whole. Default: none.
     fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
         Vec::new()
     }
 }
 
-/// Numbers that order tasks by when they were queued: a tail grows, a head falls.
+/// Numbers that order tasks by when they were queued: the tail grows, the head falls.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sequence {
     tail: i64,
@@ -138,7 +138,7 @@ impl Sequence {
         self.tail
     }
 
-    /// Before all.
+    /// A position before all others.
     pub fn next_head(&mut self) -> i64 {
         self.head -= 1;
         self.head

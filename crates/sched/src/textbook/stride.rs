@@ -5,12 +5,12 @@
 //! Management", MIT/LCS/TM-528, 1995, section 2 with dynamic participation and nonuniform quanta.
 //!
 //! A task's stride is inverse to its tickets (the weight of its nice value). Its pass advances by
-//! one stride for each quantum that it runs, and by a part of it for a part of a quantum. The least
-//! pass runs next; equal passes run in order of task ids. The global pass is that of an average
-//! task. A task that sleeps keeps its distance from it (`remain`) and returns at that distance, so
-//! sleeping neither saves up time nor loses it. A new task starts one stride ahead of the global
-//! pass. A change of tickets rescales the distance. A task that arrives waits for the end of a
-//! quantum.
+//! one stride for each quantum that it runs, and by the corresponding part of it for a part of a
+//! quantum. The least pass runs next; equal passes run in order of task ids. The global pass is
+//! that of an average task. A task that sleeps keeps its distance from it (`remain`) and returns at
+//! that distance, so sleeping neither saves up time nor loses it. A new task starts one stride
+//! ahead of the global pass. A change of tickets rescales the distance. A task that arrives waits
+//! for the end of a quantum.
 //!
 //! The paper does not describe several CPUs. Here the global pass advances with the CPU time that
 //! all CPUs spend on tasks. Left out: the hierarchical form, which bounds the error by the
@@ -52,17 +52,17 @@ pub fn scheduler() -> Scheduler {
     }
 }
 
-/// Pass of one ticket for one quantum (`stride1`). The paper has 2^20; with 2^50 the rounding of a
-/// turn is worth less than 0.1 ns of CPU time at quanta up to 1 s.
+/// Pass of one ticket for one quantum (`stride1`). The paper has 2^20. With 2^50, the rounding of a
+/// turn amounts to less than 0.1 ns of CPU time at quanta up to 1 s.
 const STRIDE1: i128 = 1 << 50;
 
 /// A task's account.
 #[derive(Clone, Copy, Default, Debug)]
 struct Account {
     tickets: i128,
-    /// While it is runnable.
+    /// Its pass while it is runnable.
     pass: i128,
-    /// While it is not: its pass less the global pass.
+    /// Its pass minus the global pass while it is not runnable.
     remain: i128,
 }
 
@@ -80,13 +80,12 @@ struct Stride {
 }
 
 impl Stride {
-    /// What `ns` of CPU time add to the pass of a holder of `tickets`.
+    /// How much `ns` of CPU time add to the pass of a holder of `tickets`.
     fn advance(&self, ns: i128, tickets: i128) -> i128 {
         STRIDE1 * ns / (tickets * i128::from(self.quantum))
     }
 
-    /// Brings the global pass up to now. Called before tickets or the number of running tasks
-    /// change.
+    /// Updates the global pass to now. Called before tickets or the number of running tasks change.
     fn update_global_pass(&mut self, core: &Core) {
         let elapsed = i128::from(core.now - self.updated_at);
         self.updated_at = core.now;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weighted virtual time, as the simplest of sched_ext's schedulers does it.
+//! Weighted virtual time, as in the simplest sched_ext scheduler.
 //!
-//! A task's virtual time grows by what it runs, times 100 / its weight (100 at nice 0, 8668 at nice
-//! -20, 1 at nice 19: the kernel's weights on sched_ext's scale). The least one runs next, for a
-//! slice; equal ones in the order in which they came. The clock is the greatest virtual time with
-//! which a task has begun to run. A task that slept, or fell behind otherwise, is put at most one
-//! slice behind the clock; a new one begins at the clock.
+//! A task's virtual time grows by its running time, times 100 / its weight. Weights are the
+//! kernel's on sched_ext's scale: 100 at nice 0, 8668 at nice -20, 1 at nice 19. The task with the
+//! least virtual time runs next, for a slice; equal ones run in order of arrival. The clock is the
+//! greatest virtual time with which a task has begun to run. A task that slept, or fell behind
+//! otherwise, is placed at most one slice behind the clock; a new one begins at the clock.
 //!
 //! The kernel asks a sched_ext scheduler for the next task before it queues the leaving one, so the
 //! latter is not a candidate while another task waits. Exactly two tasks that always run therefore
@@ -13,7 +13,8 @@
 //! the same.
 //!
 //! Source: tools/sched_ext/scx_simple.bpf.c and kernel/sched/ext.c (Linux 6.12). That scheduler
-//! forgets what a task that runs alone has used before its last slice; here all of it counts.
+//! does not charge a task that runs alone for its time before its last slice; the model charges all
+//! of it.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -69,11 +70,11 @@ fn scaled(weight: u64) -> i64 {
     ((weight * 100 + 512) / 1_024).clamp(1, 10_000) as i64
 }
 
-/// What is kept of a task.
+/// The scheduler's state of a task.
 #[derive(Clone, Copy, Default, Debug)]
 struct Account {
     vtime: i64,
-    /// Its place among equal virtual times.
+    /// Its position among equal virtual times.
     place: i64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a WRR class compared: priorities and places in lists; under RMLFQ also slices by decile and
-//! the last draw.
+//! The values that a WRR class compared: priorities and places in lists; under RMLFQ also slices by
+//! decile and the last draw.
 
 use super::WrrClass;
 use super::transition::{decile, stage};

@@ -5,21 +5,23 @@
 //! Each CPU has 100 FIFO lists, one for each priority (0 is best), and runs the head of the best
 //! one. A task runs for its slice, which is long in the foreground and short in the background, and
 //! goes to the tail. Group WRR makes each control group one entity in its parent's queue. Under
-//! RMLFQ the priority also says how long the slice is, and at the end of a slice chance moves the
-//! task to a better or a worse priority ([`transition`]). [`variants::Variant`] says what
-//! distinguishes the schedulers; [`tree`] holds the queues.
+//! RMLFQ the priority also determines the length of the slice. At the end of a slice, a random draw
+//! moves the task to a better or a worse priority ([`transition`]). [`variants::Variant`] has the
+//! differences between the schedulers; [`tree`] holds the queues.
 //!
 //! Source: Zenan Li, "In Search of an Efficient Linux Process Scheduler" (2021), text and kernel
 //! sources (wrr_basic.c, wrr_group.c, wrr_RMLFQ.c, for Linux 3.4 on one 32-bit CPU).
 //!
 //! What the models add to the study, or read in it:
 //!
-//! - The study's SCHED_WRR is a policy of its own. Here the class takes the tasks of SCHED_OTHER,
-//!   all of one user priority, or those of SCHED_RR, each with its own (tunable `members`).
+//! - The study's SCHED_WRR is a separate policy. In the model, the class takes the tasks of
+//!   SCHED_OTHER, all with one user priority, or those of SCHED_RR, each with its own (tunable
+//!   `members`).
 //! - A task is in the background if its group's path has a b as its second character, such as
 //!   `/bg_non_interactive`; the study tests the same character.
 //! - The study contradicts itself on which priority is best and on when a waking task preempts. The
-//!   designs take 0 as best, 99 less the user's priority; the models named as built do as the code.
+//!   designs take 0 as best, 99 less the user's priority; the models named "as built" follow the
+//!   code.
 //! - The study uses one CPU. On several, a new or waking task goes to an idle CPU, or else to the
 //!   one with the fewest tasks of the class. A CPU that becomes idle takes a waiting task from the
 //!   one with the most.
@@ -46,10 +48,10 @@ pub use variants::{
     basic_wrr_as_built, group_wrr, rmlfq_as_built_32, rmlfq_as_built_64, rmlfq_design, wrr,
 };
 
-/// What the class keeps of a task.
+/// The class's state of a task.
 #[derive(Clone, Copy, Debug)]
 struct WrrTask {
-    /// Counted among the runnable tasks of its CPU.
+    /// Whether it counts among the runnable tasks of its CPU.
     queued: bool,
     /// Policy and priority that were last set. Setting them again starts a new slice.
     set: (Policy, u8),
@@ -77,7 +79,7 @@ pub struct WrrClass {
     is_background: Vec<bool>,
     tree: Tree,
     tasks: Vec<WrrTask>,
-    /// Runnable tasks by CPU, the running one included.
+    /// Number of runnable tasks by CPU, including the running one.
     nr_running: Vec<u32>,
 }
 
@@ -126,8 +128,8 @@ impl WrrClass {
         }
     }
 
-    /// Uses policy and priority after they were set again (sched_setscheduler): a new slice at that
-    /// priority.
+    /// Applies policy and priority after they were set again (sched_setscheduler): a new slice at
+    /// that priority.
     fn adopt(&mut self, core: &Core, task: TaskId) {
         let attr = &core.task(task).attr;
         let set = (attr.policy, attr.rt_priority);
@@ -146,12 +148,12 @@ impl WrrClass {
         self.tree.queue(core.task(task).attr.cgroup.0, cpu)
     }
 
-    /// Takes custody of `task` on `cpu`, which is its CPU already.
+    /// Takes over `task` on `cpu`, which is its CPU already.
     fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         self.adopt(core, task);
         let queue = self.queue_of(core, task, cpu);
         let prio = self.task(task).prio;
-        // Attributes that do not matter here leave the place in the list as it was.
+        // Irrelevant changes of attributes keep the place in the list.
         let kept = flags.restore && self.tree.position(task) == Some((queue, prio));
         if !kept {
             self.tree.remove(task);
@@ -172,7 +174,7 @@ impl WrrClass {
         core.sub_nr_running(cpu, 1);
     }
 
-    /// The random step of RMLFQ: `task` moves to the tail of a list that is drawn.
+    /// Does the random step of RMLFQ: moves `task` to the tail of a randomly drawn list.
     fn transit(&mut self, core: &mut Core, task: TaskId) {
         let Some(rule) = self.variant.draws else { return };
         let entry = self.tasks[task.index()];
@@ -185,7 +187,7 @@ impl WrrClass {
         }
     }
 
-    /// The slice of running `curr` is used up.
+    /// Handles the end of the slice of running `curr`.
     fn expire(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         let prio_before = self.task(curr).prio;
         if self.variant.draws.is_some() {
@@ -202,16 +204,17 @@ impl WrrClass {
         self.tasks[curr.index()].ticks_left = self.slice(core, curr, prio);
     }
 
-    /// The CPU among those that `task` may use with the fewest tasks of this class, `prev` first.
+    /// The CPU with the fewest tasks of this class among those that `task` may use, `prev` first.
     fn least_loaded(&self, core: &Core, task: TaskId, prev: CpuId) -> CpuId {
-        let allowed = core.task(task).cpus_allowed;
+        let allowed = *core.task(task).cpus_allowed;
         allowed
             .iter_from(prev)
             .min_by_key(|cpu| self.nr_running[cpu.index()])
             .expect("affinity was checked to be within the machine")
     }
 
-    /// Whether `cpu` runs a task of this class or a higher one, so that what waits there waits.
+    /// Whether `cpu` runs a task of this class or a higher one, so that its waiting tasks must
+    /// wait.
     fn is_held(core: &Core, cpu: CpuId, class: u8) -> bool {
         core.rq(cpu).curr.is_some_and(|curr| core.task(curr).class <= class)
     }
@@ -338,7 +341,7 @@ impl SchedClass for WrrClass {
         }
     }
 
-    /// The child is a copy of its parent, with what that has left of its slice.
+    /// Makes the child a copy of its parent, with the rest of the parent's slice.
     fn task_fork(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         self.adopt(core, task);
         if let Some(parent) = parent {

@@ -26,18 +26,18 @@ const STAGE: u8 = 20;
 /// Greatest number of 32 bits, as the code writes it.
 const MAX: u32 = 4_294_967_295;
 
-/// By which rule a draw decides.
+/// The rule by which a draw decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DrawRule {
-    /// The text's.
+    /// The rule of the text.
     Design,
-    /// The code's, with arithmetic that does not wrap.
+    /// The rule of the code, with arithmetic that does not wrap.
     AsBuilt64,
     /// The rule of the code on a machine whose `unsigned long` has 32 bits.
     AsBuilt32,
 }
 
-/// Where a draw leads.
+/// The result of a draw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// One decile up: a better priority, a shorter slice. In the first decile: stays there, moved.
@@ -59,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// A draw and what it was compared with.
+/// A draw and the numbers that it was compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Draw {
     /// The random number.
@@ -83,13 +83,13 @@ pub const fn decile(prio: u8) -> u8 {
 }
 
 impl DrawRule {
-    /// Below which number a draw promotes, above which it demotes.
+    /// The number below which a draw promotes, and the one above which it demotes.
     pub fn thresholds(self, stage: u8, times: u8) -> (u32, u32) {
         let (stage, times) = (u32::from(stage), u32::from(times));
         let low = times + stage;
         let high = (5 + stage).wrapping_sub(times);
         match self {
-            // A fourth slice at one place has no chance: the third leaves none to stay.
+            // A fourth slice at one place is impossible: after the third no chance to stay is left.
             Self::Design => (low, high),
             Self::AsBuilt64 => {
                 let tenths = |k: u32| (u64::from(k) * u64::from(MAX) / 10) as u32;

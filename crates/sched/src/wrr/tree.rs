@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The queues of a WRR class: for each CPU the root's, and with groups one for each group.
+//! The queues of a WRR class: for each CPU the root's queue and, with groups, one for each group.
 //!
 //! A queue has 100 FIFO lists and a bitmap; the running task stays in its list. A group with
 //! runnable tasks on a CPU is itself an entity in its parent's queue there, with the best priority
-//! of its entities. So a pick goes from the root's first entry down to a task along one path.
+//! of its entities. So a pick walks from the root's first entry down to a task along one path.
 //! Entities are numbered: groups first, by queue, then tasks. The lists are those of the real-time
-//! class, whose members are tasks and whose owners are CPUs.
+//! class, with entities as members instead of tasks, and queues as owners instead of CPUs.
 
 use crate::rt::queue::PrioLists;
 use schedlab_model::{CgroupSpec, CpuId, TaskId};
@@ -24,14 +24,14 @@ pub(super) enum Member {
 pub(super) struct Tree {
     nr_cpus: u32,
     lists: PrioLists,
-    /// Parent of each group; the root alone if groups do not count.
+    /// Parent of each group; only the root if groups do not count.
     parents: Vec<u32>,
-    /// Entities of groups; the first task's number.
+    /// Number of the first task: the number of group entities.
     first_task: u32,
 }
 
 impl Tree {
-    /// Queues for `nr_cpus` CPUs; `groups` empty: one queue a CPU.
+    /// Queues for `nr_cpus` CPUs; if `groups` is empty, one queue for each CPU.
     pub fn new(nr_cpus: u32, groups: &[CgroupSpec]) -> Self {
         let parents: Vec<u32> = match groups {
             [] => vec![0],
@@ -66,7 +66,7 @@ impl Tree {
         group * self.nr_cpus + cpu.0
     }
 
-    /// The group of `queue`; `None` where groups do not count.
+    /// The group of `queue`; `None` if groups do not count.
     pub fn group_of(&self, queue: u32) -> Option<u32> {
         (self.parents.len() > 1).then_some(queue / self.nr_cpus)
     }
@@ -85,7 +85,7 @@ impl Tree {
         Some((queue.0, prio as u8))
     }
 
-    /// Takes the groups above `queue` out of their lists.
+    /// Removes the groups above `queue` from their lists.
     fn unqueue_groups(&mut self, queue: u32) {
         let mut at = queue;
         while let Some((entity, parent)) = self.above(at) {
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// Puts the groups above `queue` that hold something into their lists, from the innermost on.
+    /// Adds the groups above `queue` that are not empty to their lists, from the innermost on.
     fn queue_groups(&mut self, queue: u32, head: bool) {
         let mut at = queue;
         while let Some((entity, parent)) = self.above(at) {
@@ -113,8 +113,7 @@ impl Tree {
         self.queue_groups(queue, head);
     }
 
-    /// Takes `task` out, if it is in a list; the groups above that still hold something go to the
-    /// tail.
+    /// Removes `task`, if it is in a list. The groups above that are not empty move to the tail.
     pub fn remove(&mut self, task: TaskId) {
         if let Some((queue, _)) = self.position(task) {
             self.unqueue_groups(queue);

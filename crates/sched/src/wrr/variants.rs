@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes the schedulers of the WRR class, as data, and their entries of the registry.
+//! The differences between the schedulers of the WRR class, as data, and their registry entries.
 
 use super::WrrClass;
 use super::transition::DrawRule;
@@ -14,26 +14,27 @@ use schedlab_model::{CgroupSpec, Costs, Machine, Policy, Preempt};
 /// When a task that has used up its slice gets a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refill {
-    /// Before it moves: the slice of its old priority.
+    /// Before it moves: the task gets the slice of its old priority.
     BeforeMove,
-    /// After it has moved: the slice of its new priority.
+    /// After it has moved: the task gets the slice of its new priority.
     AfterMove,
 }
 
 /// One scheduler's rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Variant {
-    /// Control groups are entities.
+    /// Whether control groups are entities.
     pub groups: bool,
-    /// The user's priority is the number of the list, so that 0 is best; otherwise 99 less it.
+    /// Whether the user's priority is the number of the list, so that 0 is best; otherwise the
+    /// number is 99 minus the priority.
     pub user_priority_is_index: bool,
-    /// A waking task preempts if its priority is worse (a defect of the code).
+    /// Whether a waking task preempts if its priority is worse (a defect of the code).
     pub preempts_if_worse: bool,
-    /// Slices grow by decile and end with a draw by this rule (RMLFQ).
+    /// Rule of the draws after slices, which grow by decile (RMLFQ); `None`: no draws.
     pub draws: Option<DrawRule>,
-    /// The slice after one that was used up.
+    /// When a used-up slice is renewed.
     pub refill: Refill,
-    /// sched_yield draws too.
+    /// Whether sched_yield draws too.
     pub yield_draws: bool,
 }
 
@@ -66,7 +67,7 @@ impl Members {
     }
 }
 
-/// The policy that is used for the study's SCHED_WRR.
+/// The policy that represents the study's SCHED_WRR.
 pub(super) const MEMBERS: Tunable = Tunable::new(
     "members",
     TunableKind::words(&["other", "rr"]),
@@ -75,7 +76,7 @@ pub(super) const MEMBERS: Tunable = Tunable::new(
            all of one priority, or those of SCHED_RR with their own",
 );
 
-/// User priority where tasks have none.
+/// User priority of tasks without their own.
 pub(super) const PRIORITY: Tunable = Tunable::new(
     "priority",
     TunableKind::Count { min: 0, max: 99 },
@@ -191,7 +192,7 @@ pub fn basic_wrr_as_built() -> Scheduler {
 }
 
 const RMLFQ_CLAIMS: Claims = Claims {
-    // Only the running task ever moves, and at random.
+    // Only the running task moves, and at random.
     starvation_free: false,
     fair: false,
     ..CLAIMS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines and tasks that the tests of placement and of load balancing share.
+//! Machines and tasks shared by the tests of placement and of load balancing.
 
 #![allow(dead_code)] // each test file uses a part
 
@@ -22,7 +22,7 @@ pub fn kernel_with(rules: Rules, machine: &Machine, bandwidth: Bandwidth) -> Ker
     Kernel::with_lower(machine, bandwidth, fair)
 }
 
-/// A kernel at HZ 250 whose scheduler has these tunables set otherwise.
+/// A kernel at HZ 250 whose scheduler has these values of tunables.
 pub fn kernel_set(rules: Rules, topology: Topology, set: &[(&str, u64)]) -> Kernel<FairClass> {
     let machine = Machine { topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
     let model = MODELS.iter().find(|model| model.fair == rules).expect("rules of a model");

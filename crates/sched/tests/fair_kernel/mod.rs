@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel of a few hundred lines for tests of the fair class alone: hogs, and tasks that wake at
-//! given times and run for a while. Everything is free of cost. At one instant: wake-ups, then
-//! timers of the class, then ticks, then ends of bursts, then reschedules, lowest CPU first. It
-//! drives the callbacks in the order that the boundary describes.
+//! given times and run for a while. Nothing has a cost. At one instant the order is: wake-ups,
+//! timers of the class, ticks, ends of bursts, reschedules, lowest CPU first. It calls the
+//! callbacks in the order that the boundary describes.
 #![allow(dead_code)] // each test file uses a part
 
 use schedlab_model::random::{Purpose, Stream};
@@ -15,15 +15,15 @@ use std::collections::{BTreeSet, VecDeque};
 
 pub const MS: Nanos = 1_000_000;
 
-/// A switch: time, CPU, task that comes (`None`: idle).
+/// A switch: time, CPU, next task (`None`: idle).
 pub type Switch = (Nanos, u32, Option<u32>);
 
 /// What a task still has to do.
 #[derive(Clone, Debug)]
 struct Script {
-    /// Wake-ups to come: when, and how long it then runs.
+    /// Future wake-ups: time, and how long the task then runs.
     wakes: VecDeque<(Nanos, Nanos)>,
-    /// CPU time until it sleeps; `None`: for ever.
+    /// CPU time until it sleeps; `None`: it never sleeps.
     left: Option<Nanos>,
 }
 
@@ -32,7 +32,7 @@ pub struct Kernel {
     pub class: FairClass,
     scripts: Vec<Script>,
     next_tick: Nanos,
-    /// Timers that the class asked for: when, in which order, token.
+    /// Timers that the class started: time, order, token.
     timers: BTreeSet<(Nanos, u64, u64)>,
     nr_timers: u64,
     pub switches: Vec<Switch>,
@@ -106,20 +106,20 @@ pub fn policy(policy: Policy) -> SchedAttr {
 }
 
 impl Kernel {
-    /// A new task that sleeps.
+    /// Creates a sleeping task.
     pub fn create(&mut self, attr: SchedAttr) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus);
         self.core.tasks.push(Task {
             prio: attr.kernel_prio(),
             class: 0,
-            attr,
+            attr: attr.into(),
             state: TaskState::Sleeping,
             on_rq: false,
             sched_delayed: false,
             cpu: cpus_allowed.first_cpu().unwrap(),
             mm: 0,
-            cpus_allowed,
+            cpus_allowed: cpus_allowed.into(),
             nr_cpus_allowed: cpus_allowed.weight(),
             sum_exec_runtime: 0,
             exec_start: 0,
@@ -136,7 +136,7 @@ impl Kernel {
         id
     }
 
-    /// Creates a task and wakes it at once; it runs for ever.
+    /// Creates a task that never sleeps and wakes it at once.
     pub fn hog(&mut self, attr: SchedAttr) -> TaskId {
         let task = self.create(attr);
         self.wake(task);
@@ -150,7 +150,7 @@ impl Kernel {
         task
     }
 
-    /// Forks a hog from what `cpu` runs.
+    /// Forks a hog from the running task of `cpu`.
     pub fn fork(&mut self, parent: TaskId, attr: SchedAttr) -> TaskId {
         let child = self.create(attr);
         let cpu = self.core.task(parent).cpu;
@@ -216,7 +216,7 @@ impl Kernel {
         }
     }
 
-    /// `task` blocks.
+    /// Puts `task` to sleep.
     pub fn sleep(&mut self, task: TaskId) {
         self.account(self.core.task(task).cpu);
         let cpu = self.core.task(task).cpu;
@@ -228,7 +228,7 @@ impl Kernel {
         }
     }
 
-    /// sched_yield of what `cpu` runs.
+    /// Calls sched_yield in the running task of `cpu`.
     pub fn yield_cpu(&mut self, cpu: u32) {
         self.class.yield_task(&mut self.core, CpuId(cpu));
         self.core.resched_curr(CpuId(cpu));
@@ -252,7 +252,7 @@ impl Kernel {
         }
         self.class.attr_changing(&mut self.core, task, &attr);
         let t = &mut self.core.tasks[task.index()];
-        (t.attr, t.prio) = (attr, attr.kernel_prio());
+        (t.attr, t.prio) = (attr.into(), attr.kernel_prio());
         if queued {
             let flags = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
             self.class.enqueue_task(&mut self.core, cpu, task, flags);
@@ -306,7 +306,7 @@ impl Kernel {
                 self.class.set_next_task(&mut self.core, cpu, next, true);
             }
             None => {
-                // A task that is being pushed away may still be counted.
+                // A task that is being pushed away may still count.
                 if self.core.rq(cpu).nr_running == 0 {
                     self.core.idle_cpus.set(cpu);
                 }
@@ -318,7 +318,7 @@ impl Kernel {
         }
     }
 
-    /// Reschedules until no CPU asks for it.
+    /// Reschedules until no CPU requests it.
     pub fn settle(&mut self) {
         while let Some(cpu) = self.core.next_resched() {
             self.schedule(cpu);
@@ -334,7 +334,7 @@ impl Kernel {
         }
     }
 
-    /// Timers of the class that are due.
+    /// Fires due timers of the class.
     fn fire_timers(&mut self, now: Nanos) {
         self.take_timers();
         while let Some(&(at, number, token)) = self.timers.first() {
@@ -383,7 +383,7 @@ impl Kernel {
         }
     }
 
-    /// Ticks of all CPUs that run something, without wake-ups: for hogs.
+    /// Ticks all busy CPUs, without wake-ups: for hogs.
     pub fn tick(&mut self) {
         self.core.now = self.next_tick;
         self.next_tick += self.core.tick_nsec;
@@ -395,7 +395,7 @@ impl Kernel {
         }
     }
 
-    /// Wakes those whose time has come; one that has not finished yet misses it.
+    /// Wakes tasks whose time has come. A task that has not finished yet misses its wake-up.
     fn wake_due(&mut self, now: Nanos) {
         for index in 0..self.scripts.len() {
             let task = TaskId(index as u32);
@@ -416,8 +416,8 @@ impl Kernel {
         self.core.sum_exec_runtime(task)
     }
 
-    /// Switches as the vectors write them: `0A 4B 8A`, with `-` for idle; times in ms, in full if
-    /// they are no whole number.
+    /// Switches in the notation of the vectors: `0A 4B 8A`, with `-` for idle; times in ms, with
+    /// decimals unless whole.
     pub fn timeline(&self) -> String {
         let words = self.switches.iter().map(|(time, _, task)| {
             let name = task.map_or('-', |task| (b'A' + task as u8) as char);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel of a hundred lines for tests of one class: tasks that run until told otherwise, ticks,
-//! class timers and reschedules, everything free of cost. It drives the callbacks in the order that
-//! the boundary describes, with first come, first served as the class below.
+//! A kernel of a hundred lines for tests of one class: tasks that run until the test stops them,
+//! ticks, class timers and reschedules. Nothing has a cost. It calls the callbacks in the order
+//! that the boundary describes, with first come, first served as the class below.
 
 // Each test file uses its own part.
 #![allow(dead_code)]
@@ -19,13 +19,13 @@ use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Explain, SchedClass, Wake
 /// Index of the real-time class.
 pub const RT: usize = 1;
 
-/// Classes: deadline, whose part here is the fair server, real-time, and one below.
+/// Number of classes: deadline, for its fair server; real-time; and one below.
 const NR_CLASSES: u8 = 3;
 
-/// A switch: time in ns, CPU, task that comes (`None`: idle).
+/// A switch: time (ns), CPU, next task (`None`: idle).
 pub type Switch = (Nanos, u32, Option<u32>);
 
-/// The class below: a FIFO queue for each CPU, the running task at its head.
+/// The class below: a FIFO queue for each CPU, with the running task at its head.
 pub struct Filler {
     queues: Vec<Vec<TaskId>>,
 }
@@ -143,20 +143,20 @@ impl<L: SchedClass> Kernel<L> {
         (class, &mut self.core)
     }
 
-    /// A new task that sleeps.
+    /// Creates a sleeping task.
     pub fn create(&mut self, attr: SchedAttr) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus);
         self.core.tasks.push(Task {
             prio: attr.kernel_prio(),
             class: self.core.class_of(attr.policy),
-            attr,
+            attr: attr.into(),
             state: TaskState::Sleeping,
             on_rq: false,
             sched_delayed: false,
             cpu: CpuId(0),
             mm: 0,
-            cpus_allowed,
+            cpus_allowed: cpus_allowed.into(),
             nr_cpus_allowed: cpus_allowed.weight(),
             sum_exec_runtime: 0,
             exec_start: 0,
@@ -188,7 +188,7 @@ impl<L: SchedClass> Kernel<L> {
         self.wake_with(task, flags);
     }
 
-    /// Wakes a task, or starts a new one, under the given circumstances.
+    /// Wakes a task, or starts a new one, with these flags.
     pub fn wake_with(&mut self, task: TaskId, mut flags: WakeFlags) {
         let index = self.core.task(task).class;
         let prev = self.core.task(task).cpu;
@@ -233,7 +233,7 @@ impl<L: SchedClass> Kernel<L> {
         class.task_woken(core, cpu, task);
     }
 
-    /// A new task, forked by the launcher on CPU 0, which then chooses what to run.
+    /// Forks a task from the launcher on CPU 0, then reschedules.
     pub fn fork(&mut self, attr: SchedAttr) -> TaskId {
         let task = self.create(attr);
         let flags = WakeFlags {
@@ -248,14 +248,14 @@ impl<L: SchedClass> Kernel<L> {
         task
     }
 
-    /// Creates and wakes.
+    /// Creates and wakes a task.
     pub fn start(&mut self, attr: SchedAttr) -> TaskId {
         let task = self.create(attr);
         self.wake(task);
         task
     }
 
-    /// `task` blocks; a running one reschedules at the next [`Kernel::settle`].
+    /// Puts `task` to sleep; a running one reschedules at the next [`Kernel::settle`].
     pub fn sleep(&mut self, task: TaskId) {
         let (index, cpu) = (self.core.task(task).class, self.core.task(task).cpu);
         let (class, core) = self.class(index);
@@ -268,7 +268,7 @@ impl<L: SchedClass> Kernel<L> {
         }
     }
 
-    /// sched_yield of what `cpu` runs.
+    /// Calls sched_yield in the running task of `cpu`.
     pub fn yield_cpu(&mut self, cpu: u32) {
         let curr = self.core.rq(CpuId(cpu)).curr.expect("an idle CPU does not yield");
         let (class, core) = self.class(self.core.task(curr).class);
@@ -295,8 +295,8 @@ impl<L: SchedClass> Kernel<L> {
         }
         let new_class = self.core.class_of(attr.policy);
         let t = &mut self.core.tasks[task.index()];
-        (t.attr, t.prio, t.class) = (attr, attr.kernel_prio(), new_class);
-        t.cpus_allowed = attr.affinity.unwrap_or(self.core.cpus);
+        (t.attr, t.prio, t.class) = (attr.into(), attr.kernel_prio(), new_class);
+        t.cpus_allowed = attr.affinity.unwrap_or(self.core.cpus).into();
         t.nr_cpus_allowed = t.cpus_allowed.weight();
         let worse = old_prio < attr.kernel_prio();
         let (class, core) = self.class(new_class);
@@ -390,7 +390,7 @@ impl<L: SchedClass> Kernel<L> {
         }
     }
 
-    /// Reschedules until no CPU asks for it.
+    /// Reschedules until no CPU requests it.
     pub fn settle(&mut self) {
         let mut rounds = 0;
         while let Some(cpu) = self.core.next_resched() {
@@ -444,7 +444,7 @@ impl<L: SchedClass> Kernel<L> {
         }
     }
 
-    /// What `cpu` runs.
+    /// The running task of `cpu`.
     pub fn curr(&self, cpu: u32) -> Option<u32> {
         self.core.rq(CpuId(cpu)).curr.map(|task| task.0)
     }

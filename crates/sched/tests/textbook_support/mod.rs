@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs, experiments and what came of them, for the tests of the textbook schedulers. One unit is
-//! 1 ms; tasks are numbered from 1 in Gantt charts, as in the books, and from 0 elsewhere.
+//! Jobs, experiments and their results, for the tests of the textbook schedulers. One unit is 1 ms.
+//! Tasks are numbered from 1 in Gantt charts, as in the books, and from 0 elsewhere.
 
 // Each test file uses a part of this.
 #![allow(dead_code)]
@@ -45,10 +45,10 @@ pub struct Job {
     pub arrival: u64,
     pub program: Program,
     pub attr: SchedAttr,
-    /// Attributes that the program gives the task. Before each change stands an `Op::Phase` with
-    /// the number of the change, so that the trace tells when it comes.
+    /// Attributes that the program gives the task. An `Op::Phase` with the number of the change is
+    /// before each change, so that the trace shows when it happens.
     changes: Vec<SchedAttr>,
-    /// Created by a fork of another job instead of a release.
+    /// Whether another job forks it instead of a release.
     forked: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn job(arrival: u64, burst: u64) -> Job {
     Job::at(arrival).run(burst)
 }
 
-/// Tasks with one burst each, all there at time 0.
+/// Tasks with one burst each, all released at time 0.
 pub fn jobs(bursts: &[u64]) -> Vec<Job> {
     bursts.iter().map(|burst| job(0, *burst)).collect()
 }
@@ -91,7 +91,7 @@ impl Job {
         self.op(Op::Yield)
     }
 
-    /// Runs and sleeps in turn without end.
+    /// Alternates between running and sleeping without end.
     pub fn forever(mut self, run: u64, sleep: u64) -> Self {
         let mut builder = ProgramBuilder::new();
         builder.begin_loop(LoopCount::Forever).run(run * MS);
@@ -102,7 +102,7 @@ impl Job {
         self
     }
 
-    /// Runs and yields in turn without end.
+    /// Alternates between running and yielding without end.
     pub fn yields_forever(mut self, run: u64) -> Self {
         let mut builder = ProgramBuilder::new();
         builder.begin_loop(LoopCount::Forever).run(run * MS).op(Op::Yield).end_loop();
@@ -110,18 +110,18 @@ impl Job {
         self
     }
 
-    /// Not released: another job forks it.
+    /// Marks the job as forked by another job instead of released.
     pub fn forked(mut self) -> Self {
         self.forked = true;
         self
     }
 
-    /// Forks the job at this place of the list, counted from 0.
+    /// Forks the job with this index in the list.
     pub fn forks(self, job: u32) -> Self {
         self.op(Op::Fork { task: job })
     }
 
-    /// Waits for all it forked.
+    /// Waits for all tasks that it forked.
     pub fn joins(self) -> Self {
         self.op(Op::JoinAll)
     }
@@ -146,7 +146,7 @@ impl Job {
         self
     }
 
-    /// Bound to one CPU.
+    /// Binds the job to one CPU.
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.attr.affinity = Some(CpuMask::only(CpuId(cpu)));
         self
@@ -183,7 +183,7 @@ impl Job {
     }
 }
 
-/// What to run.
+/// A run to be made.
 pub struct Experiment {
     scheduler: &'static schedlab_sched::Scheduler,
     options: Options,
@@ -209,7 +209,7 @@ impl Experiment {
     }
 
     /// Draws small values for every tunable that is a time, so that quanta, boosts, raises and
-    /// parts of cycles fall together.
+    /// parts of cycles coincide.
     pub fn short_quanta(&mut self, stream: &mut schedlab_model::random::Stream) {
         for tunable in &self.scheduler.tunables {
             let value = match tunable.kind {
@@ -269,11 +269,11 @@ pub struct Piece {
     pub end_ns: Nanos,
 }
 
-/// What came of an experiment. Tasks are named by the place of their job in the list.
+/// The result of an experiment. Tasks have the index of their job in the list.
 pub struct Run {
-    /// In order of start, then CPU.
+    /// Stays in order of start, then CPU.
     pub pieces: Vec<Piece>,
-    /// When each task came into being.
+    /// When each task was created.
     release_ns: Vec<Option<Nanos>>,
     exit_ns: Vec<Option<Nanos>>,
 }
@@ -305,7 +305,7 @@ impl Run {
         (0..).zip(exits).map(|(task, exit)| exit - self.release_ns(task) / MS).collect()
     }
 
-    /// Turnaround less CPU time (tasks that do not sleep).
+    /// Turnaround minus CPU time (for tasks that do not sleep).
     pub fn waits(&self) -> Vec<u64> {
         let turnarounds = self.turnarounds();
         (0..).zip(turnarounds).map(|(task, time)| time - self.cpu_time(task)).collect()
@@ -324,7 +324,8 @@ impl Run {
         self.pieces.iter().filter(|piece| piece.task == task).copied().collect()
     }
 
-    /// Release to first run, and each end of a stay to the next one (tasks that do not sleep).
+    /// Time from release to first run, and from each end of a stay to the next one (for tasks that
+    /// do not sleep).
     pub fn gaps(&self, task: u32) -> Vec<u64> {
         let mut ready = self.release_ns(task);
         self.pieces_of(task)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a trace: who ran where and when, and whether at every instant the CPUs were well used.
+//! Reads a trace: which task ran where and when, and whether the CPUs were well used at every
+//! instant.
 
 use super::{Job, MS, Piece, Run};
 use schedlab_model::trace::MemorySink;
@@ -21,14 +22,14 @@ struct Reader<'a> {
     job_of: Vec<usize>,
     /// By job.
     tasks: Vec<Seen>,
-    /// Job and start of what each CPU runs.
+    /// Job and start of the running task of each CPU.
     running: Vec<Option<(usize, Nanos)>>,
     pieces: Vec<Piece>,
-    /// No waiting task may stand above a running one.
+    /// Whether to check that no waiting task ranks above a running one.
     keeps_levels: bool,
 }
 
-/// Reads the trace of `jobs`, each of which is one task at most.
+/// Reads the trace of `jobs`, each of which is at most one task.
 pub fn read(jobs: &[Job], nr_cpus: u32, keeps_levels: bool, trace: &MemorySink) -> Run {
     let job_of = trace.tasks.iter().map(|task| task.spec.expect("from a job") as usize).collect();
     let tasks = jobs.iter().map(|job| Seen { attr: job.attr, ..Seen::default() }).collect();
@@ -119,7 +120,7 @@ impl Reader<'_> {
         self.running[cpu.index()] = Some((job, now));
     }
 
-    /// Ends what runs on `cpu`. A stay of no length is not noted.
+    /// Ends the stay on `cpu`. A stay of length 0 is dropped.
     fn end_piece(&mut self, cpu: CpuId, end_ns: Nanos) -> Option<usize> {
         let (job, start_ns) = self.running[cpu.index()].take()?;
         self.tasks[job].on_cpu = None;
@@ -129,8 +130,8 @@ impl Reader<'_> {
         Some(job)
     }
 
-    /// When all is done at `now`: no CPU is idle, or (`keeps_levels`) runs a worse task, beside a
-    /// waiting task that may use it.
+    /// Checks the instant `now` after all its events. While a task waits, no CPU that it may use is
+    /// idle or, with `keeps_levels`, runs a worse task.
     fn check_instant(&self, now: Nanos) {
         for (job, task) in self.tasks.iter().enumerate() {
             if !task.runnable || task.on_cpu.is_some() {

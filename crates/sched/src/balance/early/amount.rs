@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much is to be moved between two groups of CPUs, if anything.
+//! Computes how much to move between two groups of CPUs.
 //!
-//! What brings the lower one to the average and the higher one not below it. A difference of less
-//! than a task moves one where both together get more done so; from 2.6.23 on also where 1024 more
-//! (the weight of a task of nice 0) would justify it.
+//! The amount raises the lower group to the average and keeps the higher group at or above it. If
+//! the difference is less than a task, one task moves if both groups together then get more work
+//! done. From 2.6.23 on, it also moves if a difference of 1024 more (the weight of a task of nice
+//! 0) would justify it.
 //!
 //! Source: Linux 2.6.11, 2.6.22.19, 2.6.23.17 and 2.6.24, kernel/sched.c (`find_busiest_group`),
 //! and 2.6.32.67 (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`).
@@ -15,16 +16,16 @@ use super::versions::Version;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub group: usize,
-    /// Sum of the loads, and the same for each CPU's worth of power.
+    /// Sum of the loads, then this sum for each CPU's worth of power.
     pub group_load: u64,
     pub load: u64,
     pub power: u64,
     pub nr_running: u64,
-    /// Sum of the weights now.
+    /// Sum of the present weights.
     pub weight: u64,
-    /// Tasks that it has power for.
+    /// Number of tasks for which the group has power.
     pub capacity: u64,
-    /// Its CPUs differ much.
+    /// Whether the loads of its CPUs differ much.
     pub is_uneven: bool,
     pub idle_cpus: u64,
     pub nr_cpus: u64,
@@ -33,7 +34,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Of a group in which nothing has been looked at yet.
+    /// The sum of a group before any of its CPUs is added.
     pub fn empty(version: &Version, group: usize, power: u64, nr_cpus: u32) -> Self {
         let scale = version.scale;
         let rounding = if version.counts_capacity { scale / 2 } else { 0 };
@@ -52,12 +53,12 @@ impl Sum {
         }
     }
 
-    /// Whether it has power for one task more.
+    /// Whether it has power for another task.
     pub const fn has_capacity(&self) -> bool {
         self.capacity > self.nr_running
     }
 
-    /// A load for each CPU's worth of power.
+    /// `load` for each CPU's worth of power.
     pub const fn for_power(&self, load: u64, is_32_bit: bool) -> u64 {
         let scaled = load * self.scale;
         (if is_32_bit { scaled as u32 as u64 } else { scaled }) / self.power
@@ -67,18 +68,18 @@ impl Sum {
         self.for_power(load, false)
     }
 
-    /// What the group gets done of `load`: no more than its power.
+    /// How much of `load` the group gets done: no more than its power.
     fn work(&self, load: u64, per_task: u64) -> u64 {
         self.power * load.min(per_task)
     }
 }
 
-/// Whether the loads differ enough to do anything.
+/// Whether the loads differ enough to move anything.
 const fn differs(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> bool {
     here.load < busiest.load && here.load < average && 100 * busiest.load > pct * here.load
 }
 
-/// Whether moving load `per_task` from the busiest gains throughput, by at least `least`.
+/// Whether moving load `per_task` from the busiest group increases throughput by at least `least`.
 fn gains(here: &Sum, busiest: &Sum, [per_task, own_task]: [u64; 2], least: u64) -> bool {
     let scale = here.scale;
     let now = busiest.work(busiest.load, per_task) + here.work(here.load, own_task);
@@ -98,7 +99,7 @@ fn gains(here: &Sum, busiest: &Sum, [per_task, own_task]: [u64; 2], least: u64) 
 /// Number of tasks to move (2.6.11).
 pub(super) fn tasks(here: &Sum, busiest: &Sum, average: u64, pct: u64, idle: Idle) -> Option<u64> {
     let scale = here.scale;
-    // A CPU that would run nothing takes one also where the loads do not differ enough.
+    // A CPU that would run nothing takes a task even if the loads differ too little.
     let anyway = idle == Idle::Newly || (idle == Idle::AtTick && busiest.load > scale);
     let anyway = anyway.then_some(1);
     if !differs(here, busiest, average, pct) {
@@ -129,7 +130,8 @@ pub(super) fn weight(
     if busiest.load <= per_task {
         return None;
     }
-    // Groups within their power do not count as the busiest: it may be below the average.
+    // Groups within their power do not count as busiest, so the busiest one may be below the
+    // average.
     let imbalance = busiest.load.checked_sub(average).map_or(0, |above| {
         let pull = above.min(busiest.load - per_task);
         (pull * busiest.power).min((average - here.load) * here.power) / version.scale
@@ -144,12 +146,12 @@ pub(super) fn weight(
     }
 }
 
-/// The CPU that looks.
+/// The CPU that searches.
 #[derive(Clone, Copy)]
 pub(super) struct Looking {
     pub idle: Idle,
     pub runs_nothing: bool,
-    /// Average weight of a task of it.
+    /// Average weight of its tasks.
     pub load_per_task: u64,
 }
 
@@ -175,7 +177,7 @@ pub(super) fn weight_by_capacity(
             return None;
         }
     }
-    // A forced look has not computed the average: it is 0 then.
+    // A forced search has not computed the average, so it is 0.
     let average = if forced { 0 } else { average };
     let per_task = busiest.weight / busiest.nr_running;
     let per_task = if busiest.is_uneven { per_task.min(average) } else { per_task };
@@ -199,9 +201,9 @@ pub(super) fn weight_by_capacity(
     Some(if imbalance < per_task { imbalance.max(small()) } else { imbalance })
 }
 
-/// The weight of a task if a difference of less than a task is a reason to move one; otherwise 0.
-/// `[of_task, fuzz]`: the loads must differ by this many tasks, after the second number is added to
-/// the difference; 2.6.32 scales both by power. `idle_task` is the weight used for a task where
+/// The weight of a task, if a difference of less than a task is a reason to move one; otherwise 0.
+/// `[of_task, fuzz]`: the loads must differ by this many tasks, after adding the second number to
+/// the difference; 2.6.32 scales both by power. `idle_task` is the weight assumed for a task if
 /// none runs.
 fn small_imbalance(
     here: &Sum,
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!(tasks(0, 1, Idle::AtTick), None, "it runs already");
     }
 
-    /// With so many tasks of nice 0 on each of two CPUs.
+    /// The weight to move with these numbers of nice-0 tasks on two CPUs.
     fn weight_of(version: &Version, here: u64, there: u64) -> Option<u64> {
         let (here, there) = (sum(version, here, here), sum(version, there, there));
         weight(version, &here, &there, (here.load + there.load) / 2, 125)
@@ -259,7 +261,7 @@ mod tests {
             assert_eq!(weight(1, 7), Some(3 * 1024));
             assert_eq!(weight(0, 2), Some(1024));
             assert_eq!(weight(4, 5), None, "500 is not more than 125 * 4");
-            // 2.6.22 would let that be: a difference of one task counts as two with the fuzz.
+            // 2.6.22 would not move it: a difference of one task counts as two with the fuzz.
             assert_eq!(weight(1, 2), Some(1024));
             assert_eq!(weight(0, 1), None, "it runs already");
         }
@@ -274,11 +276,12 @@ mod tests {
         assert_eq!(of(4, 5), None);
         assert_eq!(of(1, 2), None);
         assert_eq!(of(0, 1), None);
-        // One task of nice -20 weighs more than its CPU is to give away.
+        // One task of nice -20 weighs more than its CPU must give away.
         let (none, heavy) = (sum(version, 0, 0), sum(version, 8, 1));
         assert_eq!(weight(version, &none, &heavy, 512, 125), None);
-        // Groups within their power do not count as the busiest: it may be below the average. Two
-        // of nice 0 there and none here: one comes; of one of nice -9 and one of nice 0 nothing.
+        // Groups within their power do not count as busiest, so the busiest one may be below the
+        // average. With two tasks of nice 0 there and none here, one moves; with one of nice -9 and
+        // one of nice 0, none moves.
         let two = sum(version, 2, 2);
         assert_eq!(weight(version, &none, &two, 3 * 128, 125), Some(128));
         assert_eq!(weight(version, &sum(version, 1, 1), &two, 3 * 128, 125), None);
@@ -297,7 +300,7 @@ mod tests {
             let one = sum(&version, 1, 1);
             let load = |tasks: u64| one.for_power(tasks * version.scale, version.is_32_bit);
             assert_eq!(load(3), 3 * version.scale);
-            // So many tasks of nice 0 look like none.
+            // This many tasks of nice 0 overflow to 0, except under 2.6.32.
             let tasks = (1 << 32) / (version.scale * version.scale);
             assert_eq!(load(tasks) == 0, version != LINUX_2_6_32);
         }

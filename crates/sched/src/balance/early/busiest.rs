@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From which group of a domain, and which of its CPUs, to take work.
+//! Chooses the group of a domain, and its CPU, from which to take work.
 //!
 //! Source: Linux 2.6.11, 2.6.22, 2.6.23.17 and 2.6.24, kernel/sched.c (`find_busiest_group`,
 //! `find_busiest_queue`, `sg_div_cpu_power`), and 2.6.32.67 (`update_sg_lb_stats`,
@@ -11,26 +11,26 @@ use super::{Idle, Looker, Runqueues, source_load, target_load};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, CpuMask};
 
-/// The busiest group of a domain, and what is to be moved: tasks (2.6.11) or weight.
+/// The busiest group of a domain, and how much to move: tasks (2.6.11) or weight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busiest {
     /// Number of the group in its domain.
     pub group: usize,
-    /// Tasks or weight; 0 is an imbalance of which nothing can be moved.
+    /// Number of tasks, or weight. 0: there is an imbalance, but nothing of it can move.
     pub imbalance: u64,
 }
 
 /// The result of a search of a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
-    /// Another CPU of the own group sees to this domain and those above.
+    /// Another CPU of the own group searches this domain and those above.
     OtherCpu,
     Balanced,
     Found(Busiest),
 }
 
 impl Level {
-    /// Index of the average of loads that a search uses; 0: none.
+    /// Index of the load average that a search uses; 0: the load itself.
     pub(super) const fn index_of(&self, idle: Idle) -> usize {
         match idle {
             Idle::Not => self.busy_idx,
@@ -133,7 +133,7 @@ fn sum<R: Runqueues>(
         sum.idle_cpus += u64::from(core.rq(cpu).curr.is_none());
     }
     sum.load = sum.for_power(sum.group_load, version.is_32_bit);
-    // For its own group, and for one without an allowed CPU, the kernel's difference wraps.
+    // For the own group, and for one without an allowed CPU, the kernel's difference wraps.
     if version.sees_uneven_groups && !is_own && least != u64::MAX {
         let gap = most - least;
         let per_task = sum.weight.checked_div(sum.nr_running).unwrap_or(0);
@@ -145,7 +145,7 @@ fn sum<R: Runqueues>(
     sum
 }
 
-/// The CPU of a group from which to take work: the one with the most load, except those whose only
+/// The CPU of a group from which to take work: the one with the most load. Skips CPUs whose only
 /// task is heavier than the amount to move.
 pub(super) fn find_busiest_queue<R: Runqueues>(
     rqs: &R,
@@ -166,7 +166,7 @@ pub(super) fn find_busiest_queue<R: Runqueues>(
         } else if core.rq(cpu).nr_running == 1 && weight > busiest.imbalance {
             continue;
         } else {
-            // All CPUs are equally strong before 2.6.32.
+            // Before 2.6.32 all CPUs have equal power.
             weight * version.scale / balancer.cpu_power[cpu.index()]
         };
         if load > found.1 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ticks of idle CPUs, which the engine does not take.
+//! The ticks of idle CPUs, which the engine does not simulate.
 //!
-//! In the kernels modelled here every CPU balances at its own tick, an idle one too. The engine
-//! ticks only while some CPU is busy, and busy CPUs only; so the ticks of idle CPUs are made up for
-//! at those of the busy ones, in the order of the CPUs. While all are idle nothing could be pulled;
-//! what is remembered of their load is brought up to date at the next tick.
+//! In these kernels every CPU balances at its own tick, an idle one too. The engine ticks only busy
+//! CPUs. So this module executes the ticks of idle CPUs at those of busy ones, in the order of the
+//! CPUs. While all CPUs are idle, there is nothing to pull; the next tick updates their load
+//! averages.
 
 use crate::boundary::core::Core;
 use schedlab_model::CpuId;
 
-/// Which ticks of idle CPUs are still to be made up for: the engine ticks on busy CPUs only.
+/// Tracks which ticks of idle CPUs are still to be executed.
 #[derive(Debug, Default)]
 pub struct TickCatchUp {
-    /// The present tick, and the first CPU that has not had it.
+    /// The present tick, and the first CPU whose tick has not been executed.
     jiffy: u64,
     next_cpu: u32,
 }
@@ -37,12 +37,12 @@ impl TickCatchUp {
         (missed, begin..end)
     }
 
-    /// Whether the present tick follows the last one that was seen.
+    /// Whether the present tick directly follows the last one.
     pub fn is_next(&self, core: &Core) -> bool {
         self.jiffy + 1 == core.jiffies()
     }
 
-    /// All CPUs have had their ticks up to now.
+    /// Records that all CPUs have had their ticks up to now.
     pub fn pass(&mut self, core: &Core) {
         self.jiffy = core.jiffies();
         self.next_cpu = core.nr_cpus();

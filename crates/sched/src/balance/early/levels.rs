@@ -1,74 +1,75 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constants of the scheduling domains, and the strength of CPUs and groups.
+//! Constants of the scheduling domains, and the power of CPUs and groups.
 //!
 //! Source: include/linux/topology.h (SD_SIBLING_INIT, SD_MC_INIT, SD_CPU_INIT) of Linux 2.6.11, of
 //! versions between 2.6.17 and 2.6.24 (these constants did not change there) for 2.6.22 and 2.6.23,
-//! and of 2.6.32; kernel/sched.c of 2.6.32 (`update_cpu_power`, `update_group_power`). Those of
-//! 2.6.24 and of NUMA nodes (SD_NODE_INIT of x86) are from memory, as is that a group of 2.6.24
-//! whose CPUs share resources is as strong as one CPU (`init_sched_groups_power`).
+//! and of 2.6.32; kernel/sched.c of 2.6.32 (`update_cpu_power`, `update_group_power`). The
+//! constants of 2.6.24 and of NUMA nodes (SD_NODE_INIT of x86) are from memory. So is the rule that
+//! a group of 2.6.24 whose CPUs share resources has the power of one CPU
+//! (`init_sched_groups_power`).
 //!
-//! Up to 2.6.23 there are two levels here: the hardware threads of a core, if it has several, and
-//! all CPUs, of which each core is a group. Nodes are not distinguished, nor are caches that
-//! several cores share.
+//! Up to 2.6.23 the model has two levels: the hardware threads of a core, if it has several, and
+//! all CPUs, with each core as a group. It distinguishes neither nodes nor caches that several
+//! cores share.
 
 use super::versions::{Power, Version};
 use crate::boundary::domains::{Domain, Domains, Group, Level as Kind};
 use schedlab_model::{CpuId, Machine, Topology};
 
-/// What a core of two threads gets done under 2.6.32, of 1024 (smt_gain, 15 % more).
+/// Power of a core with two threads under 2.6.32, on the scale of 1024 (smt_gain, 15 % more).
 const SMT_GAIN: u64 = 1178;
 
 /// Constants of a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Level {
-    /// First interval between two looks, ms.
+    /// First interval between two searches (ms).
     pub first_interval: u64,
-    /// Shortest interval, ms.
+    /// Shortest interval (ms).
     pub min_interval: u64,
-    /// Longest interval, ms.
+    /// Longest interval (ms).
     pub max_interval: u64,
-    /// By how much a busy CPU's are longer.
+    /// Factor by which a busy CPU's intervals are longer.
     pub busy_factor: u64,
-    /// Percent of its own load that another group must exceed.
+    /// Percentage of the own load that another group must exceed.
     pub imbalance_pct: u64,
-    /// Failed attempts after which heat does not count.
+    /// Number of failed attempts after which cache-hot tasks move too.
     pub cache_nice_tries: u32,
     /// Index of the average that a busy CPU's search uses: 0 is the load itself.
     pub busy_idx: usize,
-    /// That of an idle CPU.
+    /// Index of the average that an idle CPU's search uses.
     pub idle_idx: usize,
-    /// That of a CPU that runs dry.
+    /// Index of the average that a CPU uses when it becomes idle.
     pub newidle_idx: usize,
-    /// That of a wake-up.
+    /// Index of the average that a wake-up uses.
     pub wake_idx: usize,
-    /// That of a new task or program.
+    /// Index of the average that a new task or program uses.
     pub forkexec_idx: usize,
-    /// A CPU that runs dry looks (SD_BALANCE_NEWIDLE).
+    /// Whether a CPU that becomes idle searches (SD_BALANCE_NEWIDLE).
     pub newidle: bool,
-    /// New tasks are spread (SD_BALANCE_FORK).
+    /// Whether new tasks are spread (SD_BALANCE_FORK).
     pub fork: bool,
-    /// Woken tasks move to the waker's CPU (SD_WAKE_AFFINE).
+    /// Whether woken tasks move to the waker's CPU (SD_WAKE_AFFINE).
     pub wake_affine: bool,
-    /// Woken tasks move to a waker's CPU with less load (SD_WAKE_BALANCE).
+    /// Whether woken tasks move to a waker's CPU with less load (SD_WAKE_BALANCE).
     pub wake_balance: bool,
-    /// Woken tasks go to an idle CPU of the domain (SD_WAKE_IDLE).
+    /// Whether woken tasks go to an idle CPU of the domain (SD_WAKE_IDLE).
     pub wake_idle: bool,
-    /// Threads of a core (SD_SHARE_CPUPOWER).
+    /// Whether its CPUs are threads of a core (SD_SHARE_CPUPOWER).
     pub is_core: bool,
-    /// Its CPUs share a cache (SD_SHARE_PKG_RESOURCES).
+    /// Whether its CPUs share a cache (SD_SHARE_PKG_RESOURCES).
     pub shares_cache: bool,
-    /// The domain below prefers that tasks go to siblings of it (SD_PREFER_SIBLING).
+    /// Whether the domain below prefers to place tasks in sibling domains (SD_PREFER_SIBLING).
     pub spreads_siblings: bool,
 }
 
 impl Level {
-    /// By how much, in percent, another load may be more at a wake-up or start.
+    /// Percentage by which another load may be greater at a wake-up or start.
     pub const fn half_imbalance_pct(&self) -> u64 {
         100 + (self.imbalance_pct - 100) / 2
     }
 }
 
-/// The domains that a version makes of a machine.
+/// The domains of a machine under this version.
 pub fn domains(version: &Version, machine: &Machine) -> Domains {
     if version.knows_caches {
         return Domains::new(&machine.topology);
@@ -78,7 +79,7 @@ pub fn domains(version: &Version, machine: &Machine) -> Domains {
     Domains::new(&Topology { core, llc: one.clone(), node: one })
 }
 
-/// Strength of each CPU.
+/// Power of each CPU.
 pub fn cpu_power(version: &Version, domains: &Domains, nr_cpus: u32) -> Vec<u64> {
     let power = |cpu| match domains.smt_mask(cpu).weight() {
         threads @ 2.. if version.power == Power::Sum => SMT_GAIN / u64::from(threads),
@@ -98,7 +99,7 @@ pub fn of(version: &Version, domains: &Domains) -> Vec<Level> {
     (0..domains.nr_domains()).map(|index| level(domains.domain(index as u32))).collect()
 }
 
-/// Strength of the groups of every domain.
+/// Power of the groups of every domain.
 pub fn powers(version: &Version, domains: &Domains, cpu_power: &[u64]) -> Vec<Vec<u64>> {
     let of_domain = |domain: &Domain| {
         let power = |group| group_power(version, domains, domain, group, cpu_power);
@@ -117,11 +118,11 @@ fn group_power(
     let scale = version.scale;
     let of_threads = |threads: u32| scale + scale * (u64::from(threads) - 1) / 10;
     match version.power {
-        // A thread has its part of what the core has as a group.
+        // A thread gets its share of the core's power as a group.
         Power::Threads if domain.is_smt() => of_threads(domain.weight) / u64::from(domain.weight),
         Power::Threads => of_threads(group.weight),
         Power::OneCpu => scale,
-        // All that is below counts as one CPU where it shares a core or cache.
+        // Everything below counts as one CPU if it shares a core or cache.
         Power::OneCpuByCache if group.weight == 1 || domain.level <= Kind::Pkg => scale,
         Power::OneCpuByCache => parts_below(domains, group.first, domain.level) * scale,
         Power::Sum => group.span.iter().map(|cpu| powers[cpu.index()]).sum(),
@@ -183,7 +184,7 @@ fn constants(version: &Version, kind: Kind) -> Level {
         with_caches(kind)
     } else {
         let level = early(kind);
-        // 2.6.11 has one average of a load, for everything.
+        // 2.6.11 has a single average of a load, for all purposes.
         let only = |idx: usize| if version.counts_tasks { 2 } else { idx };
         Level {
             busy_idx: only(level.busy_idx),
@@ -240,7 +241,7 @@ mod tests {
     use super::super::versions::*;
     use super::*;
 
-    /// Two packages of two cores of two threads.
+    /// Two packages with two cores of two threads each.
     fn machine() -> Machine {
         let topology = Topology {
             core: (0..8).map(|cpu| cpu / 2).collect(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a CPU searches its domains, and what follows from the result.
+//! Decides when a CPU searches its domains, and what follows from the result.
 //!
-//! In a group of CPUs only one searches at ticks: its first idle one, or its first one (2.6.11:
-//! each). A domain that is in balance is searched half as often, down to its longest interval; one
-//! that is not is searched again soon. Tasks that may not move because of affinity make intervals
-//! longer still. A CPU that becomes idle searches at once.
+//! At ticks, only one CPU of a group searches: its first idle one, or else its first one (2.6.11:
+//! each CPU). Each search of a balanced domain doubles its interval, up to the longest one; an
+//! unbalanced domain is searched again soon. If tasks may not move because of affinity, intervals
+//! become longer still. A CPU that becomes idle searches at once.
 //!
 //! Source: Linux 2.6.11 (`rebalance_tick`, `load_balance`, `idle_balance`), 2.6.22, 2.6.23.17,
 //! 2.6.24 and 2.6.32.67 (`rebalance_domains`, `load_balance`, `load_balance_newidle`,
@@ -15,7 +15,7 @@ use super::{Balancer, Idle, Looker, Runqueues};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
-/// Longest interval in ms where nothing may move because of affinity (MAX_PINNED_INTERVAL).
+/// Longest interval (ms) if nothing may move because of affinity (MAX_PINNED_INTERVAL).
 const MAX_PINNED_INTERVAL: u64 = 512;
 
 /// The result of a search of a domain.
@@ -23,7 +23,7 @@ const MAX_PINNED_INTERVAL: u64 = 512;
 pub enum Outcome {
     /// No task moved.
     Nothing,
-    /// Something did.
+    /// Some task moved.
     Moved,
     /// No task moved, and the CPU does not count as idle: a thread of its core is busy (-1).
     Stop,
@@ -31,8 +31,8 @@ pub enum Outcome {
     OtherCpu,
 }
 
-/// The tick of busy `cpu`, after those of the idle CPUs before it. The last busy CPU also executes
-/// those after it.
+/// Handles the tick of busy `cpu` after those of the idle CPUs before it. The last busy CPU also
+/// executes the ticks of the CPUs after it.
 pub fn rebalance_ticks<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let (missed, cpus) = rqs.balancer_mut().ticks.due(core, cpu);
     if missed > 0 {
@@ -45,7 +45,7 @@ pub fn rebalance_ticks<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     }
 }
 
-/// The tick of `cpu`, whose averages are up to date (`rebalance_domains`).
+/// Handles the tick of `cpu`, whose averages are up to date (`rebalance_domains`).
 pub fn rebalance_tick<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let spreads = rqs.balancer().version.counts_tasks;
     let jiffies = core.jiffies() + rqs.balancer().offset(cpu);
@@ -75,8 +75,8 @@ pub fn rebalance_tick<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
 }
 
 impl Balancer {
-    /// The search ends without a task. If another thread of its core is busy, the CPU does not
-    /// count as idle in the domains above.
+    /// Ends a search without a task. If another thread of its core is busy, the CPU does not count
+    /// as idle in the domains above.
     fn nothing(&self, looker: Looker, sd_idle: bool) -> Outcome {
         let is_core = self.level(looker.cpu, looker.position).is_core;
         let tells = is_core && !self.version.counts_tasks;
@@ -88,7 +88,8 @@ impl Balancer {
         looker.idle != Idle::Not && self.level(looker.cpu, looker.position).is_core
     }
 
-    /// The domain is in balance, or (`is_pinned`) the tasks there may not move.
+    /// Lengthens the interval of a domain that is in balance, or whose tasks may not move
+    /// (`is_pinned`).
     fn lengthen(&mut self, looker: Looker, is_pinned: bool) {
         let most = self.level(looker.cpu, looker.position).max_interval;
         let state = self.state_mut(looker.cpu, looker.position);
@@ -98,13 +99,13 @@ impl Balancer {
     }
 }
 
-/// Where a look found work.
+/// Where a search found work.
 struct Found {
     from: CpuId,
     imbalance: u64,
 }
 
-/// Searches a domain. The result: another CPU searches it, it is in balance, or work was found.
+/// Searches a domain. Result: another CPU searches it, it is in balance, or it has work.
 fn search<R: Runqueues>(
     rqs: &mut R,
     core: &Core,
@@ -132,7 +133,7 @@ fn load_balance<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker) -> O
             Err(look) => {
                 let balancer = rqs.balancer_mut();
                 balancer.lengthen(looker, all_pinned);
-                // 2.6.11 forgets failures only when something was moved.
+                // 2.6.11 resets failures only after a task moved.
                 if !balancer.version.counts_tasks {
                     balancer.state_mut(cpu, position).nr_failed = 0;
                 }
@@ -161,7 +162,8 @@ fn load_balance<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker) -> O
     }
 }
 
-/// Nothing could be moved from `from`: after some such attempts what runs there is pushed.
+/// Handles an attempt that moved nothing from `from`. After some such attempts the running task is
+/// pushed.
 fn failed<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker, from: CpuId) {
     let Looker { cpu, position, .. } = looker;
     let balancer = rqs.balancer_mut();
@@ -182,7 +184,7 @@ fn failed<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker, from: CpuI
         return;
     }
     if is_enough {
-        // The idle task may run on its own CPU only.
+        // The idle task may run only on its own CPU.
         let may_come = |curr: TaskId| core.task(curr).cpus_allowed.contains(cpu);
         if !core.rq(from).curr.is_some_and(may_come) {
             balancer.lengthen(looker, true);
@@ -197,8 +199,8 @@ fn failed<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker, from: CpuI
     balancer.state_mut(cpu, position).interval = least;
 }
 
-/// `cpu` becomes idle (`idle_balance`). If a sibling is busy, the kernel counts this as success
-/// too, and stops the search.
+/// Handles `cpu` becoming idle (`idle_balance`). If a sibling is busy, the kernel treats this as
+/// success too and stops the search.
 pub fn idle_balance<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) -> Outcome {
     for position in 0..rqs.balancer().nr_levels(cpu) {
         if !rqs.balancer().level(cpu, position).newidle {
@@ -226,7 +228,7 @@ fn load_balance_newidle<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Look
             }
             return nothing;
         };
-        // 2.6.11 does not ask how many there are.
+        // 2.6.11 does not check the number of runnable tasks.
         if version.counts_tasks || core.rq(found.from).nr_running > 1 {
             let moved = rqs.move_tasks(core, looker, found.from, found.imbalance);
             if moved.any {

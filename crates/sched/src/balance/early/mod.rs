@@ -55,40 +55,40 @@ pub const CACHE_HOT: Tunable = Tunable::new(
            (cache_hot_time; 2.6.22 measures it at boot)",
 );
 
-/// No CPU has such a load.
+/// A load that no CPU has.
 const NO_LOAD: u64 = u64::MAX;
 
 /// Why a CPU balances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
-    /// It runs something.
+    /// It runs a task.
     Not,
-    /// At the tick of an idle CPU.
+    /// It is idle, and this is its tick.
     AtTick,
     /// It is about to become idle.
     Newly,
 }
 
-/// The CPU that searches, and the domain.
+/// The searching CPU, and the domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Looker {
     /// The CPU.
     pub cpu: CpuId,
-    /// Which of its domains, the smallest being 0.
+    /// Index of the domain among its domains; 0 is the smallest.
     pub position: usize,
-    /// Why.
+    /// Why it balances.
     pub idle: Idle,
 }
 
-/// The runqueues as balancing sees them.
+/// The view of the runqueues that balancing needs.
 pub trait Runqueues {
-    /// What balancing remembers.
+    /// The state of balancing.
     fn balancer(&self) -> &Balancer;
 
-    /// The same, to be changed.
+    /// The state of balancing, mutable.
     fn balancer_mut(&mut self) -> &mut Balancer;
 
-    /// Load of `cpu` now (`weighted_cpuload`).
+    /// Present load of `cpu` (`weighted_cpuload`).
     fn cpu_weight(&self, core: &Core, cpu: CpuId) -> u64 {
         let _ = core;
         self.balancer().load[cpu.index()]
@@ -105,15 +105,15 @@ pub trait Runqueues {
     /// Load of `task`.
     fn task_weight(&self, core: &Core, task: TaskId) -> u64;
 
-    /// Its priority as balancing compares it; less is better.
+    /// Its priority for balancing; a lower value is better.
     fn prio(&self, core: &Core, task: TaskId) -> i32 {
         core.task(task).prio
     }
 
-    /// Whether the cache of its CPU is likely to hold what `task` uses; `looker` would take it.
+    /// Whether the cache of its CPU probably holds the data of `task`, which `looker` would take.
     fn is_hot(&self, core: &Core, looker: Looker, task: TaskId) -> bool;
 
-    /// Whether loads are seen through their averages (LB_BIAS).
+    /// Whether searches use the averages of loads (LB_BIAS).
     fn sees_averages(&self) -> bool {
         true
     }
@@ -129,29 +129,28 @@ pub trait Runqueues {
         let _ = (core, looker);
     }
 
-    /// Moves waiting tasks from `from` to the looker, `most` of them or of their weight
-    /// (`move_tasks`).
+    /// Moves waiting tasks from `from` to the looker, up to `most` tasks or weight (`move_tasks`).
     fn move_tasks(&mut self, core: &mut Core, looker: Looker, from: CpuId, most: u64) -> Moved;
 
-    /// The tasks that a CPU may give away, in this order.
+    /// The tasks that a CPU may give away, in order.
     fn movable(&self, core: &Core, from: CpuId) -> Vec<TaskId>;
 
     /// Moves waiting `task` from one CPU to the looker (`pull_task`).
     fn pull_task(&mut self, core: &mut Core, task: TaskId, run: &Move);
 }
 
-/// What a CPU remembers of a domain.
+/// State of a domain for one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct DomainState {
-    /// In jiffies.
+    /// Time of the last search, in jiffies.
     pub last_balance: u64,
-    /// Time to the next look, ms, while idle.
+    /// Time to the next search (ms) while idle.
     pub interval: u64,
-    /// Attempts that failed, since one did not.
+    /// Number of failed attempts since the last successful one.
     pub nr_failed: u32,
 }
 
-/// What is kept of a CPU.
+/// State of a CPU.
 #[derive(Clone, Debug)]
 struct CpuState {
     averages: [u64; NR_AVERAGES],
@@ -165,20 +164,20 @@ struct CpuState {
     push_cpu: Option<CpuId>,
 }
 
-/// What balancing remembers.
+/// The state of balancing.
 #[derive(Debug)]
 pub struct Balancer {
-    /// What distinguishes the version.
+    /// The rules of the version.
     pub version: Version,
     /// Domains of the machine.
     pub domains: Domains,
-    /// Strength of each CPU.
+    /// Power of each CPU.
     pub cpu_power: Vec<u64>,
-    /// Sum of the loads of the queued tasks, by CPU, where the scheduler counts them here.
+    /// Sum of the loads of the queued tasks, by CPU, if the scheduler counts them here.
     pub load: Vec<u64>,
-    /// Constants by domain.
+    /// Constants, by domain.
     levels: Vec<Level>,
-    /// Strength of the groups of each domain.
+    /// Power of the groups of each domain.
     powers: Vec<Vec<u64>>,
     cpus: Vec<CpuState>,
     nr_pushing: u32,
@@ -187,7 +186,7 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// For a version on `machine`.
+    /// A balancer for a version on `machine`.
     pub fn new(version: Version, machine: &Machine) -> Self {
         let nr_cpus = machine.nr_cpus();
         let domains = levels::domains(&version, machine);
@@ -238,18 +237,18 @@ impl Balancer {
         &self.levels[self.domains.of_cpu(cpu)[position].domain as usize]
     }
 
-    /// Strength of the groups of a domain of `cpu`.
+    /// Power of the groups of a domain of `cpu`.
     fn group_power(&self, cpu: CpuId, position: usize) -> &[u64] {
         &self.powers[self.domains.of_cpu(cpu)[position].domain as usize]
     }
 
-    /// The domain that is looked at, and the group that the looker is in.
+    /// The searched domain, and the looker's group.
     fn domain_of(&self, looker: Looker) -> (&Domain, usize) {
         let entry = self.domains.of_cpu(looker.cpu)[looker.position];
         (self.domains.domain(entry.domain), entry.local_group as usize)
     }
 
-    /// What `cpu` remembers of a domain.
+    /// State of a domain for `cpu`.
     pub fn state(&self, cpu: CpuId, position: usize) -> &DomainState {
         &self.cpus[cpu.index()].domains[position]
     }
@@ -260,17 +259,17 @@ impl Balancer {
         &mut cpu.domains[position]
     }
 
-    /// The smallest domain of `cpu` that `other` is in too.
+    /// The smallest domain of `cpu` that includes `other`.
     pub fn position_with(&self, cpu: CpuId, other: CpuId) -> Option<usize> {
         self.domains.iter(cpu).position(|domain| domain.span.contains(other))
     }
 
-    /// Whether `cpu` and the other threads of its core run nothing.
+    /// Whether `cpu` and the other threads of its core are idle.
     pub fn core_is_idle(&self, core: &Core, cpu: CpuId) -> bool {
         self.domains.smt_mask(cpu).iter().all(|cpu| core.rq(cpu).curr.is_none())
     }
 
-    /// Whether a task of `cpu` is about to be pushed away: it picks nothing before.
+    /// Whether a task of `cpu` is about to be pushed away. Until then the CPU picks nothing.
     #[inline]
     pub fn is_pushing(&self, cpu: CpuId) -> bool {
         self.nr_pushing > 0 && self.cpus[cpu.index()].push_cpu.is_some()
@@ -282,7 +281,7 @@ impl Balancer {
         self.cpus[cpu.index()].averages[power]
     }
 
-    /// The tick of `cpu` moves its averages towards `load`. Returns whether any changed
+    /// Handles the tick of `cpu`: its averages move towards `load`. Returns whether any changed
     /// (`update_cpu_load`).
     pub fn move_averages(&mut self, cpu: CpuId, load: u64) -> bool {
         let cpu = &mut self.cpus[cpu.index()];
@@ -302,8 +301,8 @@ impl Balancer {
         moved
     }
 
-    /// All CPUs were idle for this many ticks: loads fell, and each CPU found its domains in
-    /// balance.
+    /// Handles this many ticks while all CPUs were idle: loads fell, and each CPU found its domains
+    /// in balance.
     pub fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
         for cpu in (0..self.nr_cpus() as u32).map(CpuId) {
             // After some hundred ticks the slowest average is 0, except for the last few.
@@ -324,7 +323,7 @@ impl Balancer {
         }
     }
 
-    /// CPUs search at different ticks in 2.6.11 (CPU_OFFSET).
+    /// Offset of the CPU's searches, which are at different ticks in 2.6.11 (CPU_OFFSET).
     fn offset(&self, cpu: CpuId) -> u64 {
         match self.version.counts_tasks {
             true => self.hz * u64::from(cpu.0) / self.nr_cpus() as u64,
@@ -332,7 +331,7 @@ impl Balancer {
         }
     }
 
-    /// Ticks between two looks of `cpu` at a domain.
+    /// Ticks between two searches of a domain by `cpu`.
     fn interval_ticks(&self, cpu: CpuId, position: usize, idle: Idle) -> u64 {
         let level = self.level(cpu, position);
         let factor = if idle == Idle::Not { level.busy_factor } else { 1 };
@@ -343,9 +342,10 @@ impl Balancer {
         }
     }
 
-    /// Ticks from the one that is due at which neither busy `cpu` nor an idle one looks for work.
+    /// Number of ticks, from the next one on, at which neither busy `cpu` nor an idle CPU searches
+    /// for work.
     pub fn quiet_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
-        // An idle CPU looks at nearly every tick, and its ticks are made up for at those of others.
+        // An idle CPU searches at nearly every tick, and other CPUs' ticks execute its ticks.
         if !self.ticks.is_next(core) || !core.idle_cpus.is_empty() {
             return 0;
         }
@@ -363,19 +363,19 @@ impl Balancer {
         looks.min().unwrap_or(u64::MAX)
     }
 
-    /// Whether busy `cpu` is known to search no domain at tick `jiffies`.
+    /// Whether busy `cpu` certainly searches no domain at tick `jiffies`.
     fn looks_later(&self, cpu: CpuId, jiffies: u64) -> bool {
         self.cpus[cpu.index()].busy_look.is_some_and(|look| jiffies < look)
     }
 
-    /// Its domains have been searched as far as this tick requires.
+    /// Records that the CPU has searched its domains as far as this tick requires.
     fn note_looked(&mut self, cpu: CpuId) {
         if self.cpus[cpu.index()].busy_look.is_none() {
             self.cpus[cpu.index()].busy_look = Some(self.first_busy_look(cpu));
         }
     }
 
-    /// As many such ticks have passed, at a load of `load`.
+    /// Passes this many such ticks at a load of `load`.
     pub fn pass_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64, load: u64) {
         self.ticks.pass(core);
         for _ in 0..nr {
@@ -386,19 +386,19 @@ impl Balancer {
     }
 }
 
-/// `now`, seen through the average that is called `index`, of which 0 is the load itself.
+/// The load average with this `index` for a present load `now`; index 0 is the load itself.
 fn past<R: Runqueues>(rqs: &R, cpu: CpuId, index: usize) -> Option<u64> {
     let power = index.checked_sub(1).filter(|_| rqs.sees_averages());
     power.map(|power| rqs.balancer().average(cpu, power))
 }
 
-/// Load of a CPU from which a task would be taken: the less of present and past.
+/// Load of a CPU as a source of tasks: the lesser of present and past load.
 pub fn source_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize) -> u64 {
     let now = rqs.cpu_weight(core, cpu);
     past(rqs, cpu, index).map_or(now, |past| past.min(now))
 }
 
-/// Load of a CPU to which a task might move: the greater of the two values.
+/// Load of a CPU as a target for a task: the greater of present and past load.
 pub fn target_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize) -> u64 {
     let now = rqs.cpu_weight(core, cpu);
     past(rqs, cpu, index).map_or(now, |past| past.max(now))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which waiting tasks are moved, and the push of the running task after failed attempts.
+//! Moves waiting tasks, and pushes the running task after failed attempts.
 //!
-//! A CPU that runs one task has no waiting task to pull, although its core may run two and another
-//! core none. After some failures the searching CPU asks the other one's migration thread to give a
-//! task away. That thread takes the CPU for a moment: here the CPU picks no task once, and gives
-//! the task away right after that. 2.6.11 gives tasks to every CPU whose core is idle, later
-//! versions to the one that asked.
+//! A CPU that runs one task has no waiting task to pull, although its core may run two tasks and
+//! another core none. After some failures the searching CPU asks the other one's migration thread
+//! to give a task away. That thread takes the CPU for a moment. In the model the CPU once picks no
+//! task, and gives the task away right after that. 2.6.11 gives tasks to every CPU whose core is
+//! idle; later versions give them to the CPU that asked.
 //!
 //! Source: Linux 2.6.11 and 2.6.22 (`move_tasks`), 2.6.23.17, 2.6.24 and 2.6.32.67
 //! (`balance_tasks`), kernel/sched.c, with `can_migrate_task` and `active_load_balance` of each.
@@ -15,34 +15,34 @@ use super::{Balancer, Idle, Looker, Runqueues};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, TaskId};
 
-/// What a move brought.
+/// Result of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moved {
     /// Whether a task moved.
     pub any: bool,
-    /// Nothing of what was looked at last may run here.
+    /// Whether none of the last examined tasks may run here.
     pub all_pinned: bool,
 }
 
-/// A run of moving tasks.
+/// One series of moves.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
     /// The CPU that takes tasks.
     pub looker: Looker,
-    /// Where the tasks are.
+    /// The CPU that gives tasks away.
     pub from: CpuId,
-    /// Most tasks that may move.
+    /// Maximum number of tasks to move.
     pub most_tasks: u64,
-    /// Best priority on the CPU that takes.
+    /// Best priority on the target CPU.
     pub best_prio: i32,
     /// Best priority on the source CPU, while only one task is known to have it (2.6.22).
     pub only_best: Option<i32>,
-    /// No task that was looked at may run on the CPU that takes.
+    /// Whether no examined task may run on the target CPU.
     pub all_pinned: bool,
 }
 
 impl Move {
-    /// To a CPU on which nothing has a better priority than `best_prio`.
+    /// A move to a CPU on which nothing has a better priority than `best_prio`.
     pub const fn new(looker: Looker, from: CpuId, best_prio: i32) -> Self {
         let most_tasks = u64::MAX;
         Self { looker, from, most_tasks, best_prio, only_best: None, all_pinned: false }
@@ -83,8 +83,8 @@ pub fn move_some<R: Runqueues>(
     most.saturating_sub(left)
 }
 
-/// Whether a task must not move because of its weight. Except under 2.6.32, one that would be the
-/// best of its new CPU moves nevertheless.
+/// Whether a task must not move because of its weight. Except under 2.6.32, a task that would be
+/// the best of its new CPU moves nevertheless.
 fn is_too_heavy(balancer: &Balancer, run: &Move, weight: i64, prio: i32, left: i64) -> bool {
     let is_worse = prio >= run.best_prio;
     let half = || (weight >> 1) > left.saturating_add(balancer.version.fuzz as i64);
@@ -96,7 +96,7 @@ fn is_too_heavy(balancer: &Balancer, run: &Move, weight: i64, prio: i32, left: i
     }
 }
 
-/// Whether waiting `task` may move to the CPU that takes (`can_migrate_task`).
+/// Whether waiting `task` may move to the target CPU (`can_migrate_task`).
 fn can_migrate<R: Runqueues>(rqs: &R, core: &Core, run: &mut Move, task: TaskId) -> bool {
     let Looker { cpu, position, .. } = run.looker;
     if !core.task(task).cpus_allowed.contains(cpu) {
@@ -113,7 +113,7 @@ fn can_migrate<R: Runqueues>(rqs: &R, core: &Core, run: &mut Move, task: TaskId)
 }
 
 impl Balancer {
-    /// Requests that the running task of `from` is pushed to `cpu`. Returns false if such a push is
+    /// Requests a push of the running task of `from` to `cpu`. Returns false if a push is already
     /// pending.
     pub fn ask_to_push(&mut self, core: &mut Core, from: CpuId, cpu: CpuId) -> bool {
         let push_cpu = &mut self.cpus[from.index()].push_cpu;
@@ -138,7 +138,7 @@ impl Balancer {
 
     /// CPUs whose cores are idle, nearest first (2.6.11).
     fn idle_targets(&self, core: &Core, cpu: CpuId) -> Vec<CpuId> {
-        // The thread that pushes makes its own core a busy one.
+        // The thread that pushes keeps its own core busy.
         let own = self.domains.smt_mask(cpu);
         let mut targets: Vec<CpuId> = Vec::new();
         for position in 0..self.nr_levels(cpu) {
@@ -156,7 +156,7 @@ impl Balancer {
     }
 }
 
-/// The migration thread of `cpu` runs: a task moves to the CPU that asked (`active_load_balance`).
+/// Runs the migration thread of `cpu`: moves a task to the CPU that asked (`active_load_balance`).
 pub fn push_running<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let Some(target) = rqs.balancer_mut().take_push(cpu) else { return };
     let targets = match rqs.balancer().version.counts_tasks {
@@ -171,7 +171,7 @@ pub fn push_running<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     }
 }
 
-/// Moves the first task of `from` that may run on `target` there (`move_one_task`).
+/// Moves the first task of `from` that may run on `target` to it (`move_one_task`).
 fn push_one<R: Runqueues>(rqs: &mut R, core: &mut Core, from: CpuId, target: CpuId) {
     let Some(position) = rqs.balancer().position_with(target, from) else { return };
     let looker = Looker { cpu: target, position, idle: Idle::AtTick };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU for a waking task of 2.6.22 to 2.6.24, and for a new task or program.
+//! Chooses the CPU for a waking task of 2.6.22 to 2.6.24, and for a new task or program.
 //!
 //! Source: Linux 2.6.11 (`sched_exec`), 2.6.22, 2.6.23.17 and 2.6.24, kernel/sched.c
 //! (`try_to_wake_up`, `wake_idle`, `sched_balance_self`, `find_idlest_group`, `find_idlest_cpu`),
@@ -12,22 +12,22 @@ use crate::boundary::core::Core;
 use crate::boundary::flags::WakeFlags;
 use schedlab_model::{CpuId, TaskId};
 
-/// A task that is woken.
+/// A waking task.
 #[derive(Clone, Copy, Debug)]
 pub struct Waking {
     /// The task.
     pub task: TaskId,
-    /// Where it was.
+    /// Its previous CPU.
     pub prev: CpuId,
-    /// Where it is woken.
+    /// The waker's CPU.
     pub this: CpuId,
     /// Load of a waker that is about to sleep.
     pub leaves: u64,
-    /// The waker is about to sleep, and the task is cold anyway (2.6.24).
+    /// Whether the waker is about to sleep and the task is cold anyway (2.6.24).
     pub comes: bool,
 }
 
-/// Why a CPU is chosen for a task that is new.
+/// Why a new task needs a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// A task forks.
@@ -37,8 +37,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Why a task is placed that is not woken: the launcher forks and the new program calls exec,
-    /// a fork alone stays.
+    /// The reason to place a task that is not waking. If the launcher forks, the new program also
+    /// calls exec; otherwise only the fork counts.
     pub fn of(flags: WakeFlags) -> Option<Self> {
         flags.is_fork().then_some(if flags.waker.is_some() { Self::Fork } else { Self::Exec })
     }
@@ -48,8 +48,8 @@ impl Reason {
     }
 }
 
-/// The CPU for a task that is new, or for one that is woken, which `wake` chooses. Where the task
-/// may no longer run on `prev` nothing is weighed.
+/// The CPU for a new task, or for a woken one, which `wake` chooses. If the task may no longer run
+/// on `prev`, loads are not compared.
 pub fn place<R: Runqueues>(
     rqs: &R,
     core: &Core,
@@ -95,7 +95,7 @@ fn wakes_here<R: Runqueues>(rqs: &R, core: &Core, waking: Waking) -> bool {
     level.wake_balance && pct * this_load <= 100 * load
 }
 
-/// An idle thread of the core of `cpu`, or `cpu`.
+/// An idle thread of the core of `cpu`, or else `cpu`.
 pub fn wake_idle<R: Runqueues>(rqs: &R, core: &Core, task: TaskId, cpu: CpuId) -> CpuId {
     let is_idle = |cpu: CpuId| core.rq(cpu).curr.is_none();
     let balancer = rqs.balancer();
@@ -115,8 +115,8 @@ pub fn wake_idle<R: Runqueues>(rqs: &R, core: &Core, task: TaskId, cpu: CpuId) -
     cpu
 }
 
-/// The CPU for new `task`, which is forked on `prev`, or which is a program that was forked there
-/// and calls exec.
+/// The CPU for new `task`, which was forked on `prev`; or for a program that was forked there and
+/// calls exec.
 pub fn new_cpu<R: Runqueues>(
     rqs: &R,
     core: &Core,
@@ -125,7 +125,7 @@ pub fn new_cpu<R: Runqueues>(
     reason: Reason,
 ) -> CpuId {
     let exec = rqs.balancer().version.exec;
-    // A program that is alone on its CPU finds none that is less loaded.
+    // A program that is alone on its CPU finds no less loaded CPU.
     let is_alone = reason == Reason::Exec && core.rq(prev).nr_running == 0;
     match (exec, reason) {
         (Exec::LeastLoaded | Exec::GroupsWithCaller, _) if is_alone => prev,
@@ -134,7 +134,8 @@ pub fn new_cpu<R: Runqueues>(
     }
 }
 
-/// The CPU with least load if that is clearly less than where the program is, and counts.
+/// The CPU with the least load, if that is clearly less than on the program's present CPU, where
+/// the program counts.
 fn least_loaded<R: Runqueues>(rqs: &R, core: &Core, task: TaskId, prev: CpuId) -> CpuId {
     let balancer = rqs.balancer();
     let Some(widest) = balancer.nr_levels(prev).checked_sub(1) else { return prev };
@@ -172,8 +173,8 @@ fn balance_self<R: Runqueues>(
     }
 }
 
-/// The least loaded CPU of the least loaded group other than that of `cpu`, if that has
-/// sufficiently more load. `extra` is added to the load of its own group.
+/// The least loaded CPU of the least loaded group, if the group of `cpu` has sufficiently more
+/// load. `extra` is added to the load of that own group.
 fn find_idlest<R: Runqueues>(
     rqs: &R,
     core: &Core,

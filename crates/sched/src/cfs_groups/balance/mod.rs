@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Functions of the fair class of 2.6.24 and 2.6.32 for balancing along domains
-//! ([`crate::balance::early`]): the load of a CPU, which tasks are moved in which order (`moves`),
-//! and the CPU for a waking task (`select`). For 2.6.32 also what a CPU does when it becomes idle.
+//! ([`crate::balance::early`]). They define the load of a CPU, the order in which tasks move
+//! (`moves`), and the CPU for a waking task (`select`). For 2.6.32 also what a CPU does when it
+//! becomes idle.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`weighted_cpuload`, `idle_balance`,
 //! `update_shares`), sched_fair.c.
@@ -21,14 +22,14 @@ use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 /// The state of a CPU in addition to that of all versions (2.6.32).
 #[derive(Clone, Debug)]
 struct CpuState {
-    /// When it ran dry, and how long it idles on average.
+    /// When it became idle, and its average idle time.
     idle_stamp: Option<Nanos>,
     avg_idle: Nanos,
-    /// When shares of groups were spread over each of its domains last.
+    /// Time of the last distribution of groups' shares over each of its domains.
     last_update: Vec<Option<Nanos>>,
 }
 
-/// What balancing remembers.
+/// The state of balancing.
 #[derive(Debug)]
 pub struct Balance {
     balancer: Balancer,
@@ -36,7 +37,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// For a version on `machine`.
+    /// The state for a version on `machine`.
     pub fn new(rules: &Rules, machine: &Machine) -> Self {
         let version = if rules.is_later { versions::LINUX_2_6_32 } else { versions::LINUX_2_6_24 };
         let balancer = Balancer::new(version, machine);
@@ -56,7 +57,7 @@ impl Balance {
         self.balancer.is_pushing(cpu)
     }
 
-    /// A task wakes on `cpu`: if it was idle it is known for how long (2.6.32).
+    /// Handles a wake-up on `cpu`: if it was idle, its idle time is now known (2.6.32).
     #[inline]
     pub fn not_idle(&mut self, values: &Values, now: Nanos, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
@@ -72,18 +73,18 @@ impl Balance {
 }
 
 impl Fair {
-    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    /// Number of ticks of busy `cpu`, from the next one on, at which no CPU searches for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         self.balance.balancer.quiet_ticks(core, cpu)
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
         let load = self.cpu_weight(core, cpu);
         self.balance.balancer.pass_ticks(core, cpu, nr, load);
     }
 
-    /// `cpu` becomes idle. Returns whether it got a task.
+    /// Handles `cpu` becoming idle. Returns whether it got a task.
     pub(super) fn idle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if self.rules.is_later {
             let state = &mut self.balance.cpus[cpu.index()];
@@ -95,11 +96,12 @@ impl Fair {
         if look::idle_balance(self, core, cpu) != Outcome::Nothing {
             self.balance.cpus[cpu.index()].idle_stamp = None;
         }
-        // A task of a group that counts for nothing here is moved without being counted.
+        // A task of a group without weight here moves, but the result does not count it.
         core.rq(cpu).nr_running > 0
     }
 
-    /// Spreads the shares of groups over a domain of `cpu`, if that was not done lately (2.6.32).
+    /// Distributes the shares of groups over a domain of `cpu`, if that was not done recently
+    /// (2.6.32).
     fn update_shares(&mut self, core: &Core, cpu: CpuId, position: usize) {
         if !self.rules.is_later || self.nr_groups() == 1 {
             return;
@@ -126,8 +128,8 @@ impl Runqueues for Fair {
         &mut self.balance.balancer
     }
 
-    /// Sum of the weights of what is queued: of all tasks under 2.6.24, of the entities of its own
-    /// queue under 2.6.32.
+    /// Sum of the queued weights: of all tasks under 2.6.24, of the entities in its own queue under
+    /// 2.6.32.
     #[inline]
     fn cpu_weight(&self, core: &Core, cpu: CpuId) -> u64 {
         if self.rules.is_later {

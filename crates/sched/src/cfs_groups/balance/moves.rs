@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tasks balancing moves: real-time ones first (2.6.24), then group by group.
+//! Which tasks balancing moves: first real-time ones (2.6.24), then group by group.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`move_tasks`, `task_hot`, `pull_task`),
 //! sched_fair.c (`load_balance_fair`).
@@ -31,7 +31,7 @@ impl Fair {
         let moved = if self.rules.is_later {
             self.move_by_h_load(core, &mut run, most)
         } else {
-            // Real-time tasks first.
+            // Real-time tasks move first.
             let rt = self.rt.iter_to_balance(from);
             let rt: Vec<TaskId> = rt.take(self.values.nr_migrate as usize + 1).collect();
             let moved = move_some(self, core, &mut run, &rt, most);
@@ -41,10 +41,10 @@ impl Fair {
         Moved { any: moved > 0, all_pinned: run.all_pinned }
     }
 
-    /// Group by group, of each at most half of its difference (2.6.24).
+    /// Moves group by group, from each at most half of its difference (2.6.24).
     fn move_by_group(&mut self, core: &mut Core, run: &mut Move, most: i64) -> i64 {
         let (to, mut left) = (run.looker.cpu, most);
-        // The last group made is the first in the list.
+        // The kernel's list has the newest group first.
         for group in (0..self.nr_groups()).rev() {
             let (busy, this) = (self.group_queue(group, run.from), self.group_queue(group, to));
             let difference = self.rq(busy).load as i64 - self.rq(this).load as i64;
@@ -71,7 +71,8 @@ impl Fair {
         }
     }
 
-    /// Group by group, the load of a group counting as what it is of that of its CPU (2.6.32).
+    /// Moves group by group; the load of a group counts as its share of the load of its CPU
+    /// (2.6.32).
     fn move_by_h_load(&mut self, core: &mut Core, run: &mut Move, most: i64) -> i64 {
         self.update_h_load(run.from);
         let mut left = most;
@@ -101,8 +102,8 @@ impl Fair {
         move_some(self, core, run, &candidates, most)
     }
 
-    /// The first tasks of queue `q` in the order in which balancing takes them: that of the tree
-    /// (2.6.24); or the last queued first, the running one included (2.6.32).
+    /// The first tasks of queue `q` in balancing's order: that of the tree (2.6.24), or the last
+    /// queued first, including the running one (2.6.32).
     fn candidates(&self, q: u32, count: usize) -> Vec<TaskId> {
         let rq = self.rq(q);
         let is_later = self.rules.is_later;
@@ -163,7 +164,7 @@ impl Fair {
             self.enqueue_levels(core.now, to, e, false);
         }
         core.add_nr_running(to, 1);
-        // What is about to become idle picks anyway.
+        // A CPU that is about to become idle picks anyway.
         if run.looker.idle != Idle::Newly {
             self.check_preempt_any(core, to, task);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU for a waking or a new task.
+//! Chooses the CPU for a waking or a new task.
 //!
 //! Source: Linux 2.6.24, kernel/sched.c (`try_to_wake_up`), and 2.6.32.67, kernel/sched_fair.c
 //! (`select_task_rq_fair`, `wake_affine`, `effective_load`, `select_idle_sibling`).
@@ -13,7 +13,7 @@ use crate::fair::rbtree::NIL;
 use schedlab_model::{CpuId, TaskId};
 
 impl Fair {
-    /// The CPU for `task`, which was last on `prev` or is forked there.
+    /// The CPU for `task`, which last ran on `prev` or is forked there.
     pub(in crate::cfs_groups) fn select_cpu(
         &mut self,
         core: &Core,
@@ -42,7 +42,7 @@ impl Fair {
         }
     }
 
-    /// A CPU near the waker's or the task's own (2.6.32).
+    /// A CPU near the waker's CPU or near the task's own (2.6.32).
     fn wake_later(
         &mut self,
         core: &Core,
@@ -51,7 +51,7 @@ impl Fair {
         this: CpuId,
         sync: bool,
     ) -> CpuId {
-        let allowed = core.task(task).cpus_allowed;
+        let allowed = *core.task(task).cpus_allowed;
         let affine = self.values.features.affine_wakeups && allowed.contains(this);
         let spans = self.balancer().position_with(this, prev);
         let Some(position) = spans.filter(|_| affine) else { return prev };
@@ -65,7 +65,7 @@ impl Fair {
         self.idle_sibling(core, task, prev, this, if comes { this } else { prev })
     }
 
-    /// Whether the waker's CPU should have `task`.
+    /// Whether `task` should move to the waker's CPU.
     fn wake_affine(
         &self,
         core: &Core,
@@ -100,7 +100,7 @@ impl Fair {
             || (this_load <= load && this_load + target <= self.load_per_task(core, this) as i64)
     }
 
-    /// Whether the waker's hint counts, given how long the two overlap.
+    /// Whether the waker's hint counts, given how long waker and task overlap.
     fn is_sync(&self, core: &Core, task: TaskId, curr: Option<TaskId>, sync: bool) -> bool {
         let features = self.values.features;
         let cost = self.values.migration_cost;
@@ -113,8 +113,8 @@ impl Fair {
         }
     }
 
-    /// By how much the load of `cpu` changes if the weight of `group` there changes by `wl`, and on
-    /// all CPUs together by `wg`.
+    /// The change in the load of `cpu` if the weight of `group` changes by `wl` there, and by `wg`
+    /// on all CPUs together.
     fn effective_load(&self, group: u32, cpu: CpuId, wl: i64, wg: i64) -> i64 {
         if group == 0 || (wl == 0 && self.values.features.asym_eff_load) {
             return wl;
@@ -123,7 +123,7 @@ impl Fair {
         let mut e = self.rq(self.group_queue(group, cpu)).se;
         while e != NIL {
             let rq = self.rq(self.ent(e).my_q);
-            // The shares were computed for another load than there is now.
+            // The shares were computed for another load than the present one.
             let more = rq.load as i64 - rq.rq_weight as i64;
             wl += more;
             wg += more;
@@ -141,7 +141,7 @@ impl Fair {
         wl
     }
 
-    /// An idle CPU that shares a cache with `target`, or `target`.
+    /// An idle CPU that shares a cache with `target`, or else `target`.
     fn idle_sibling(
         &self,
         core: &Core,
@@ -160,7 +160,7 @@ impl Fair {
             if !self.balancer().level(target, position).shares_cache {
                 break;
             }
-            // A wider domain may find another one, as in the kernel.
+            // A wider domain can find another one, as in the kernel.
             if let Some(idle) = domain.span.and(allowed).iter().find(|cpu| is_idle(*cpu)) {
                 found = idle;
             }

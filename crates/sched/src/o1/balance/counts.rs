@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Balancing of 2.6.0: by number of tasks, every 200 ms on a busy CPU, at each tick on an idle one
-//! and when a CPU runs dry.
+//! Balancing of 2.6.0 by number of tasks: every 200 ms on a busy CPU, at each tick on an idle one,
+//! and when a CPU becomes idle.
 //!
-//! A busy CPU counts what it saw last time too: itself as the more, the others as the fewer of the
-//! two, so that a short peak moves nothing.
+//! A busy CPU also uses the counts of its last search. For itself it takes the greater of the two
+//! counts, for the others the lesser, so that a short peak moves nothing.
 //!
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `load_balance`, `find_busiest_queue`).
 
@@ -13,25 +13,25 @@ use super::Method;
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, TaskId};
 
-/// What 2.6.0 remembers.
+/// The state of balancing in 2.6.0.
 #[derive(Debug)]
 pub struct Counts {
     nr_cpus: usize,
-    /// Ticks between two looks of a busy CPU (BUSY_REBALANCE_TICK), and of an idle one.
+    /// Ticks between two searches of a busy CPU (BUSY_REBALANCE_TICK), and of an idle one.
     busy_ticks: u64,
     idle_ticks: u64,
-    /// What each CPU saw of each CPU at its last look (`prev_cpu_load`).
+    /// Number of tasks that each CPU saw on each CPU at its last search (`prev_cpu_load`).
     seen: Vec<u32>,
 }
 
-/// The CPU that tasks are pulled from, and how much more it has.
+/// The CPU to pull from, and its excess of tasks.
 struct Busiest {
     cpu: CpuId,
     imbalance: i64,
 }
 
 impl Counts {
-    /// For `machine`.
+    /// The state for `machine`.
     pub fn new(machine: &Machine) -> Self {
         let nr_cpus = machine.nr_cpus() as usize;
         Self {
@@ -42,17 +42,17 @@ impl Counts {
         }
     }
 
-    /// Ticks from `jiffies` on at which no busy CPU looks.
+    /// Number of ticks from `jiffies` on at which no busy CPU searches.
     pub fn quiet_ticks(&self, jiffies: u64) -> u64 {
         jiffies.next_multiple_of(self.busy_ticks) - jiffies
     }
 
-    /// All CPUs have looked while nothing ran.
+    /// Records that all CPUs have searched while they were idle.
     pub fn forget(&mut self) {
         self.seen.fill(0);
     }
 
-    /// The CPU with most tasks, at least 2, if it has enough more than `this_cpu`
+    /// The CPU with the most tasks, at least 2, if it has sufficiently more than `this_cpu`
     /// (`find_busiest_queue`).
     fn find_busiest(&mut self, core: &Core, this_cpu: CpuId, idle: bool) -> Option<Busiest> {
         let row = this_cpu.index() * self.nr_cpus;
@@ -77,7 +77,7 @@ impl Counts {
 }
 
 impl OrderOne {
-    /// The tick of `cpu`.
+    /// Handles the tick of `cpu`.
     pub(super) fn rebalance_tick_counts(&mut self, core: &mut Core, cpu: CpuId) {
         let Method::Counts(counts) = &self.balance.method else { return };
         let idle = core.rq(cpu).curr.is_none();
@@ -87,8 +87,9 @@ impl OrderOne {
         }
     }
 
-    /// Pulls tasks to `cpu`: one if it is idle, else half of the imbalance. Half of an imbalance of
-    /// 1 is 0, and the kernel's count then continues below 0: all allowed tasks are pulled.
+    /// Pulls tasks to `cpu`: one if it is idle, otherwise half of the imbalance. Half of an
+    /// imbalance of 1 is 0, and the kernel's count then continues below 0, so all allowed tasks are
+    /// pulled.
     pub(in crate::o1) fn load_balance_counts(
         &mut self,
         core: &mut Core,

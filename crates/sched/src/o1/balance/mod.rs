@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spreading tasks over CPUs: when each version looks, and how a task is pulled.
+//! Spreads tasks over CPUs: when each version searches, and how a task is pulled.
 //!
 //! 2.6.0 compares all CPUs by number of tasks (`counts`); 2.6.11 and 2.6.22 balance along domains
 //! as [`crate::balance::early`] does (`spread`).
@@ -20,25 +20,25 @@ use crate::boundary::flags::WakeFlags;
 use counts::Counts;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 
-/// How a version spreads tasks.
+/// The method of a version.
 #[derive(Debug)]
 enum Method {
     Counts(Counts),
     Domains(Box<Balancer>),
 }
 
-/// What balancing remembers.
+/// The state of balancing.
 #[derive(Debug)]
 pub struct Balance {
     method: Method,
-    /// A task that was switched less long ago is cache-hot, ns.
+    /// A task switched out more recently than this (ns) is cache-hot.
     cache_hot: Nanos,
     /// Ticks of idle CPUs in 2.6.0.
     ticks: TickCatchUp,
 }
 
 impl Balance {
-    /// For a version on `machine`.
+    /// The state for a version on `machine`.
     pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
         let method = match rules.balance {
             BalanceRule::Counts => Method::Counts(Counts::new(machine)),
@@ -54,8 +54,8 @@ impl Balance {
 }
 
 impl OrderOne {
-    /// The tick of busy `cpu`, after those of the idle CPUs before it. The last busy CPU also
-    /// executes those after it.
+    /// Handles the tick of busy `cpu` after those of the idle CPUs before it. The last busy CPU
+    /// also executes the ticks of the CPUs after it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
         let Method::Counts(counts) = &mut self.balance.method else {
             look::rebalance_ticks(self, core, cpu);
@@ -70,10 +70,10 @@ impl OrderOne {
         }
     }
 
-    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    /// Number of ticks of busy `cpu`, from the next one on, at which no CPU searches for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         match &self.balance.method {
-            // An idle CPU looks at every tick, and its ticks are made up for at those of others.
+            // An idle CPU searches at every tick, and other CPUs' ticks execute its ticks.
             Method::Counts(_) if !self.balance.ticks.is_next(core) => 0,
             Method::Counts(_) if !core.idle_cpus.is_empty() => 0,
             Method::Counts(counts) => counts.quiet_ticks(core.jiffies()),
@@ -81,7 +81,7 @@ impl OrderOne {
         }
     }
 
-    /// As many such ticks have passed.
+    /// Passes this many such ticks.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
         match &mut self.balance.method {
             Method::Counts(_) => self.balance.ticks.pass(core),
@@ -92,7 +92,7 @@ impl OrderOne {
         }
     }
 
-    /// `cpu` has no task left. Returns whether it got one.
+    /// Handles `cpu` having no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
@@ -104,7 +104,7 @@ impl OrderOne {
         }
     }
 
-    /// Whether `cpu` is about to give a task away: it picks nothing before.
+    /// Whether `cpu` is about to give a task away. Until then it picks nothing.
     #[inline]
     pub(super) fn is_pushing(&self, cpu: CpuId) -> bool {
         match &self.balance.method {
@@ -113,7 +113,7 @@ impl OrderOne {
         }
     }
 
-    /// What the migration thread of `cpu` does.
+    /// Does the work of the migration thread of `cpu`.
     pub(super) fn push_tasks(&mut self, core: &mut Core, cpu: CpuId) {
         if matches!(self.balance.method, Method::Domains(_)) {
             moves::push_running(self, core, cpu);

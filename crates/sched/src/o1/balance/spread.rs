@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What 2.6.11 and 2.6.22 give to the balancing along domains ([`crate::balance::early`]): the load
-//! and priority of a task, the order in which tasks are moved, and the wake-ups of 2.6.11.
+//! The functions of 2.6.11 and 2.6.22 for balancing along domains ([`crate::balance::early`]): the
+//! load and priority of a task, the order in which tasks move, and the wake-ups of 2.6.11.
 //!
 //! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`move_tasks`, `can_migrate_task`, `pull_task`,
 //! `rq_best_prio`, `try_to_wake_up`).
@@ -40,8 +40,8 @@ impl OrderOne {
         }
     }
 
-    /// What counts as the best priority of `cpu` (`rq_best_prio`): of what runs, or the static one
-    /// of what has expired.
+    /// The best priority of `cpu` for balancing (`rq_best_prio`): that of the running task, or the
+    /// static one of an expired task.
     fn best_prio(&self, core: &Core, cpu: CpuId) -> u8 {
         let runs = core.rq(cpu).curr.map_or(MAX_PRIO as u8, |curr| self.tasks[curr.index()].prio);
         runs.min(self.cpus[cpu.index()].best_expired_prio)
@@ -68,7 +68,7 @@ impl OrderOne {
         wake_cpu(self, core, Waking { task, prev, this, leaves, comes: false })
     }
 
-    /// Whether the CPU that wakes `task` should have it rather than the task's own (2.6.11).
+    /// Whether `task` should move to the CPU that wakes it instead of its own (2.6.11).
     fn pulls_waking(
         &self,
         core: &Core,
@@ -93,7 +93,7 @@ impl OrderOne {
         })
     }
 
-    /// Whether `task` ran so lately that it is cache-hot to a domain; threads share their cache.
+    /// Whether `task` ran so recently that it is cache-hot for a domain; threads share their cache.
     fn was_hot(
         &self,
         core: &Core,
