@@ -8,12 +8,13 @@ use crate::observe::Cause;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
+use std::sync::Arc;
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Sets the attributes of `task`, which runs on `cpu`. If nothing changes, nothing happens, as
     /// in the kernel.
     pub(crate) fn set_attr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) {
-        if self.core.task(task).attr == *attr {
+        if *self.core.task(task).attr == *attr {
             return;
         }
         if !self.admit(task, attr) {
@@ -71,11 +72,11 @@ impl<S: TraceSink> Engine<'_, S> {
         let cpus_allowed = attr.affinity.unwrap_or(core.cpus).and(&core.cpus);
         assert!(!cpus_allowed.is_empty(), "the workload was checked: task {task} keeps a CPU");
         let t = &mut core.tasks[task.index()];
-        let old_attr = std::mem::replace(&mut t.attr, *attr);
+        let old_attr = std::mem::replace(&mut t.attr, Arc::new(*attr));
         t.prio = new_prio;
         t.class = new_class;
         t.nr_cpus_allowed = cpus_allowed.weight();
-        t.cpus_allowed = cpus_allowed;
+        t.cpus_allowed = Arc::new(cpus_allowed);
         if is_lent_anew {
             self.lend(task, donor);
         }
@@ -109,7 +110,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.stack.assign(&mut self.core);
         for task in self.tasks.ids() {
             let t = self.core.task(task);
-            let (attr, class, is_dead) = (t.attr, t.class, t.state == TaskState::Dead);
+            let (attr, class, is_dead) = (*t.attr, t.class, t.state == TaskState::Dead);
             if !is_dead && self.effective(task, &attr).1 != class {
                 self.change(task, &attr);
             }

@@ -154,11 +154,17 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
+        self.begin();
+        let end_ns = self.end_ns();
+        while self.advance(end_ns) {}
+        self.finish()
+    }
+
+    /// Announces the objects, and lets the classes begin.
+    pub fn begin(&mut self) {
         for (id, info) in self.workload.trace_objects().iter().enumerate() {
             self.sink.object(ObjectId(id as u32), info);
         }
-        let end_ns = self.end_ns();
-        let last_ns = end_ns.min(TIME_NS_MAX);
         self.has_followers = self.watch.is_some()
             || self.tells_vruntime
             || self.locks.is_some()
@@ -169,33 +175,44 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         self.each_class(|class, core| class.run_begins(core));
         self.drain();
-        while self.tasks.nr_live() > 0 && !self.custody.has_failed() {
-            let now = self.clock.next_time();
-            let never = now == Nanos::MAX || (end_ns == Nanos::MAX && self.waits_for_nobody());
-            if never && (end_ns == Nanos::MAX || self.runnable_task().is_some()) {
-                self.report_stuck();
-                break;
-            }
-            // An interrupt alone does not keep a run going, because it wakes no task.
-            let now = now.min(self.interrupts.next_time());
-            if now >= last_ns {
-                if end_ns > TIME_NS_MAX {
-                    self.fail(SimError::TooLong { max_ns: TIME_NS_MAX });
-                    break;
-                }
-                self.core.now = end_ns;
-                if self.is_stuck() {
-                    self.outcome.blocked = self.blocked_tasks();
-                }
-                break;
-            }
-            if now != self.core.now {
-                self.custody.time_moves();
-            }
-            assert!(now >= self.core.now, "time goes back from {} to {now}", self.core.now);
-            self.core.now = now;
-            self.instant(now);
+    }
+
+    /// Handles the next instant of a run that ends at `end_ns`. Returns whether the run goes on.
+    #[inline(always)]
+    pub fn advance(&mut self, end_ns: Nanos) -> bool {
+        if self.tasks.nr_live() == 0 || self.custody.has_failed() {
+            return false;
         }
+        let now = self.clock.next_time();
+        let never = now == Nanos::MAX || (end_ns == Nanos::MAX && self.waits_for_nobody());
+        if never && (end_ns == Nanos::MAX || self.runnable_task().is_some()) {
+            self.report_stuck();
+            return false;
+        }
+        // An interrupt alone does not keep a run going, because it wakes no task.
+        let now = now.min(self.interrupts.next_time());
+        if now >= end_ns.min(TIME_NS_MAX) {
+            if end_ns > TIME_NS_MAX {
+                self.fail(SimError::TooLong { max_ns: TIME_NS_MAX });
+                return false;
+            }
+            self.core.now = end_ns;
+            if self.is_stuck() {
+                self.outcome.blocked = self.blocked_tasks();
+            }
+            return false;
+        }
+        if now != self.core.now {
+            self.custody.time_moves();
+        }
+        assert!(now >= self.core.now, "time goes back from {} to {now}", self.core.now);
+        self.core.now = now;
+        self.instant(now);
+        true
+    }
+
+    /// The end of the run: checks, and what it counted.
+    pub fn finish(mut self) -> Result<SimOutcome, SimError> {
         if !self.custody.has_failed() {
             self.check_all();
             self.check_sums();
@@ -272,7 +289,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
 
     /// Reschedules until no CPU has a request.
     #[inline(always)]
-    fn reschedule_all(&mut self) {
+    pub fn reschedule_all(&mut self) {
         while let Some(cpu) = self.core.next_resched() {
             if self.custody.has_failed() {
                 break;

@@ -4,8 +4,9 @@
 
 use crate::objects::Shared;
 use schedlab_model::arrivals::Arrival;
-use schedlab_model::{Interpreter, Nanos, ObjectId, TaskId, Workload};
+use schedlab_model::{CpuMask, Interpreter, Nanos, ObjectId, SchedAttr, TaskId, Workload};
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// Why a task sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +81,8 @@ pub struct Tasks {
     arrivals: Vec<Arrival>,
     /// Number of forked tasks of each description, for names.
     nr_forked: Vec<u32>,
+    /// With which attributes and CPUs a task of each description begins, once one exists.
+    begins_with: Vec<Option<(Arc<SchedAttr>, Arc<CpuMask>)>>,
     /// Tasks that have not exited, future arrivals included.
     nr_live: u64,
 }
@@ -87,14 +90,20 @@ pub struct Tasks {
 impl Tasks {
     /// No task exists yet; `arrivals` will be released.
     pub fn new(workload: &Workload, arrivals: Vec<Arrival>) -> Self {
-        let nr_live = arrivals.len() as u64;
-        Self { execs: Vec::new(), arrivals, nr_forked: vec![0; workload.tasks.len()], nr_live }
+        Self {
+            execs: Vec::new(),
+            nr_live: arrivals.len() as u64,
+            arrivals,
+            nr_forked: vec![0; workload.tasks.len()],
+            begins_with: vec![None; workload.tasks.len()],
+        }
     }
 
-    /// Description and name of arrival number `index`.
-    pub fn arrival(&self, index: u32) -> (u32, String) {
-        let arrival = &self.arrivals[index as usize];
-        (arrival.spec, arrival.name.clone())
+    /// Description and name of arrival number `index`, which is released now: the name goes to
+    /// its task.
+    pub fn arrival(&mut self, index: u32) -> (u32, String) {
+        let arrival = &mut self.arrivals[index as usize];
+        (arrival.spec, std::mem::take(&mut arrival.name))
     }
 
     /// Counts a fork of description `spec`. Returns the number of forks before it.
@@ -103,6 +112,21 @@ impl Tasks {
         let nr_forked = &mut self.nr_forked[spec as usize];
         *nr_forked += 1;
         *nr_forked - 1
+    }
+
+    /// Attributes and allowed CPUs with which a task of description `spec` begins, on a machine
+    /// with these CPUs. All tasks of a description share them.
+    pub fn begin_with(
+        &mut self,
+        spec: u32,
+        attr: &SchedAttr,
+        cpus: &CpuMask,
+    ) -> (Arc<SchedAttr>, Arc<CpuMask>) {
+        let make = || {
+            let allowed = attr.affinity.unwrap_or(*cpus).and(cpus);
+            (Arc::new(*attr), Arc::new(allowed))
+        };
+        self.begins_with[spec as usize].get_or_insert_with(make).clone()
     }
 
     /// Adds `task`, whose id is the next one.

@@ -39,6 +39,7 @@ mod observe;
 mod pace;
 mod refuse;
 mod schedule;
+mod simulation;
 mod stack;
 mod step;
 mod ticks;
@@ -48,6 +49,7 @@ pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
 pub use objects::BlockedTask;
 pub use observe::{Cause, Decision, Observer};
+pub use simulation::Simulation;
 
 use schedlab_model::{TraceSink, Workload};
 use schedlab_sched::fair::tunables::has_autogroups;
@@ -66,6 +68,17 @@ pub fn simulate<S: TraceSink>(
     observer: Option<&mut dyn Observer>,
 ) -> Result<SimOutcome, SimError> {
     let workload = &*grouped(workload, config)?;
+    let mut engine = prepare(workload, config, sink)?;
+    engine.watch = observer.map(|observer| observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
+}
+
+/// The engine before its first instant.
+fn prepare<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    sink: S,
+) -> Result<engine::Engine<'a, S>, SimError> {
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
@@ -74,10 +87,9 @@ pub fn simulate<S: TraceSink>(
     let classes = scheduler
         .stack(config.options, config.machine, &workload.cgroups)
         .map_err(SimError::Unavailable)?;
-    let mut engine = engine::Engine::new(workload, config, classes, sink);
+    let engine = engine::Engine::new(workload, config, classes, sink);
     refuse::check(workload, &scheduler.name, engine.stack.classes()).map_err(SimError::Workload)?;
-    engine.watch = observer.map(|observer| observe::Watch::new(observer, config.machine.nr_cpus()));
-    engine.run()
+    Ok(engine)
 }
 
 /// The workload with the groups for its sessions, if the scheduler makes such groups.

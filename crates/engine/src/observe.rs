@@ -118,6 +118,13 @@ impl<S: TraceSink> Engine<'_, S> {
     #[cold]
     pub(crate) fn note_woken(&mut self, task: TaskId) {
         for cpu in self.new_requests() {
+            if self.core.task(task).cpu != cpu {
+                // The wake-up has let another CPU reschedule: the task is not in its queue.
+                if let Some(watch) = &mut self.watch {
+                    watch.causes[cpu.index()] = Some(Cause::Moved);
+                }
+                continue;
+            }
             let check = self.core.preempt_check(cpu, task);
             let facts = match check {
                 PreemptCheck::SameClass(curr) if curr != task && self.wants_facts(cpu) => {

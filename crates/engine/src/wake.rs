@@ -54,8 +54,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn create(&mut self, spec: u32, name: String, cpu: CpuId, parent: Option<TaskId>) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let description = &self.workload.tasks[spec as usize];
-        let attr = description.attr;
-        let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus).and(&self.core.cpus);
+        let (attr, cpus_allowed) = self.tasks.begin_with(spec, &description.attr, &self.core.cpus);
         assert!(!cpus_allowed.is_empty(), "the workload was checked: task {id} has a CPU");
         self.core.tasks.push(Task {
             prio: attr.kernel_prio(),
@@ -118,7 +117,7 @@ impl<S: TraceSink> Engine<'_, S> {
             "task {task} starts twice"
         );
         self.note_burst(task);
-        let attr = self.core.task(task).attr;
+        let attr = *self.core.task(task).attr;
         if !self.admit(task, &attr) {
             return;
         }

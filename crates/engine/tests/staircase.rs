@@ -343,6 +343,20 @@ fn section_4_2_real_time_turns() {
     assert_eq!(timeline(&run), "0A 3C 23A 26B 32A 38B");
 }
 
+/// A runs from 0.5 ms on, so that its 6 ms end between two ticks, 0.2 ms before D interrupts it. It
+/// goes on when D is done, until the tick.
+#[test]
+fn a_round_robin_task_is_renewed_at_a_tick_only() {
+    let rr = |name| task(name, policy(Policy::Rr, 10), endless());
+    let fifo = |name, at_us: u64, work_us: u64| TaskSpec {
+        release_ns: Amount::Constant(at_us * 1_000),
+        ..task(name, policy(Policy::Fifo, 11), burst(work_us * 1_000))
+    };
+    let tasks = vec![rr("A"), rr("B"), fifo("C", 0, 500), fifo("D", 6_700, 100)];
+    let (run, _) = simulate("sd-0.48", 1_000, &[], tasks, 12);
+    assert_eq!(timeline(&run), "0C 0A 6D 6A 7B");
+}
+
 #[test]
 fn section_4_6_batch_and_idleprio() {
     // BATCH of nice 0 has the slots 20 to 39 instead of every second one.

@@ -82,7 +82,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut first = None;
         loop {
             let t = self.core.task(at);
-            let (attr, old) = (t.attr, t.prio);
+            let (attr, old) = (*t.attr, t.prio);
             let (prio, _) = self.effective(at, &attr);
             let is_same = prio == old && self.donor(at, &attr) == self.current_donor(at);
             first.get_or_insert(!is_same);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A simulation that its caller advances, instant by instant: for comparing two runs while they
+//! run.
+
+use crate::config::{SimConfig, SimOutcome};
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::observe::{Observer, Watch};
+use crate::prepare;
+use schedlab_model::{CpuId, Nanos, TraceSink, Workload};
+
+/// A run between two instants.
+pub struct Simulation<'a, S> {
+    engine: Engine<'a, S>,
+    end_ns: Nanos,
+    goes_on: bool,
+}
+
+impl<'a, S: TraceSink> Simulation<'a, S> {
+    /// A run before its first instant. `workload` is as [`crate::grouped`] returns it. The sink and
+    /// the observer get what they get from [`crate::simulate`].
+    ///
+    /// # Errors
+    /// Those of [`crate::simulate`] that come before the first event.
+    pub fn new(
+        workload: &'a Workload,
+        config: &'a SimConfig<'a>,
+        sink: S,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Result<Self, SimError> {
+        let mut engine = prepare(workload, config, sink)?;
+        let nr_cpus = config.machine.nr_cpus();
+        engine.watch = observer.map(|observer| Watch::new(observer, nr_cpus));
+        let end_ns = engine.end_ns();
+        engine.begin();
+        Ok(Self { engine, end_ns, goes_on: true })
+    }
+
+    /// Present time (ns): that of the last instant, or the end of the run.
+    pub fn now(&self) -> Nanos {
+        self.engine.core.now
+    }
+
+    /// When the next instant is (ns), unless the run ends before; `Nanos::MAX`: nothing is due.
+    pub fn next_time(&self) -> Nanos {
+        self.engine.clock.next_time().min(self.engine.interrupts.next_time())
+    }
+
+    /// Whether the run goes on.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Handles the next instant, or a part of it. Returns whether the run goes on.
+    pub fn advance(&mut self) -> bool {
+        self.goes_on = self.goes_on && self.engine.advance(self.end_ns);
+        self.goes_on
+    }
+
+    /// Lets `cpu` reschedule at `at`, whatever its classes requested. `at` is the present time, or
+    /// later and not after the next instant.
+    ///
+    /// # Panics
+    /// If `at` is in the past, or if something is due before it.
+    pub fn reschedule_at(&mut self, at: Nanos, cpu: CpuId) {
+        assert!(at >= self.now() && at <= self.next_time(), "{at} ns is not the next time");
+        let engine = &mut self.engine;
+        if at != engine.core.now {
+            engine.custody.time_moves();
+            engine.core.now = at;
+        }
+        engine.core.resched_curr(cpu);
+        engine.reschedule_all();
+    }
+
+    /// Ends the run. The sink gets the end.
+    ///
+    /// # Errors
+    /// What stopped the run.
+    pub fn finish(self) -> Result<SimOutcome, SimError> {
+        self.engine.finish()
+    }
+}
