@@ -82,7 +82,7 @@ impl TraceSink for Sender {
 }
 
 /// The receiving end: calls the sink until the sender is dropped.
-fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<Batch>) {
+fn play(sink: &mut dyn TraceSink, full: &Receiver<Batch>, empty: &SyncSender<Batch>) {
     for mut batch in full {
         for event in &batch.events {
             sink.event(event);
@@ -106,8 +106,8 @@ fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<B
 /// # Panics
 ///
 /// If `feed` or `sink` panics.
-pub fn on_own_thread<S: TraceSink + Send, T>(
-    sink: &mut S,
+pub fn on_own_thread<T>(
+    sink: &mut (dyn TraceSink + Send),
     feed: impl FnOnce(&mut Sender) -> T,
 ) -> T {
     thread::scope(|scope| {

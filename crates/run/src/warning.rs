@@ -238,6 +238,24 @@ warnings! {
     }
     /// A sched_ext scheduler was ejected in the simulator.
     ScxDisabled "scx-disabled" {}
+    /// A task of a sched_ext scheduler waited when the run ended, too short for the watchdog.
+    ScxShortRun "scx-short-run" {}
+    /// A sched_ext scheduler ran without what its user program sets.
+    ScxNoSetup "scx-no-setup" {
+        scx_no_setup(name: &str, missing: &str, advice: &str)
+            "{name} ran without its user program, which sets it up first: {missing}. It may decide \
+             otherwise than its authors' command. {advice}"
+    }
+    /// No kernel's verifier has seen a sched_ext scheduler that was simulated.
+    ScxNotVerified "scx-not-verified" {
+        scx_not_verified(file: &str)
+            "Not verified: a kernel may refuse it. To ask one: schedlab scx verify {file}"
+    }
+    /// The verifier of a kernel refuses a sched_ext scheduler that was simulated.
+    ScxRefused "scx-refused" {
+        scx_refused(kernel: &str, refusal: &str)
+            "Linux {kernel} would not load this scheduler: {refusal}"
+    }
     /// Transfers of a guest waited for no device.
     IoInMemory "io-in-memory" {
         io_in_memory()

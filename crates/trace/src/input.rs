@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any trace that can be read. The first bytes determine its format and its reader, not its name.
 
+#[cfg(feature = "parquet")]
+use crate::parquet;
 use crate::{Facts, Place, ReadError, Reader, WakeSource, ndjson, perf_data, text, trace_dat};
 use schedlab_model::TraceSink;
+use std::fs::File;
 use std::io::Read;
 
 /// Formats of traces that can be read.
@@ -78,6 +81,42 @@ pub fn detect(head: &[u8]) -> Result<InputFormat, String> {
     }
 }
 
+/// Where a trace is.
+pub enum Source {
+    /// In a file that can be read at any place, for perf.data and trace.dat.
+    File(File),
+    /// In the two files of a Parquet trace: slices or events, and tasks.
+    Files([File; 2]),
+    /// In a stream, for the other formats.
+    Stream(Box<dyn Read>),
+}
+
+/// Reads a trace of this format to its end. `names`: as in [`text::read`].
+///
+/// Every reader is compiled here, once: a reader for the type of each sink would be compiled with
+/// the crate that has the sink, and as many times.
+pub fn read_source(
+    format: InputFormat,
+    source: Source,
+    names: Vec<String>,
+    sink: &mut dyn TraceSink,
+) -> Result<Facts, ReadError> {
+    match (format, source) {
+        (InputFormat::PerfData, Source::File(file)) => perf_data::read(file, names, sink),
+        (InputFormat::TraceDat, Source::File(file)) => trace_dat::read(file, names, sink),
+        #[cfg(feature = "parquet")]
+        (_, Source::Files([file, tasks])) => parquet::read(file, tasks, sink),
+        #[cfg(not(feature = "parquet"))]
+        (_, Source::Files(_)) => refuse("this build reads no Parquet"),
+        (_, Source::File(file)) => read(format, file, names, sink),
+        (_, Source::Stream(stream)) => read(format, stream, names, sink),
+    }
+}
+
+fn refuse(what: &str) -> Result<Facts, ReadError> {
+    Err(ReadError { place: Place::Byte(0), what: what.into() })
+}
+
 /// Reads a trace of this format from a stream to its end. `names`: as in [`text::read`].
 pub fn read<R: Read, S: TraceSink + ?Sized>(
     format: InputFormat,
@@ -85,7 +124,6 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
     names: Vec<String>,
     sink: &mut S,
 ) -> Result<Facts, ReadError> {
-    let refuse = |what: &str| Err(ReadError { place: Place::Byte(0), what: what.into() });
     match format {
         InputFormat::Slt => read_log(source, sink),
         InputFormat::Ndjson => ndjson::read(source, sink),

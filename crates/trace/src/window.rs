@@ -40,9 +40,8 @@ enum Phase {
 }
 
 /// Passes the events from one time to another on, counted from the first.
-#[derive(Debug)]
-pub struct Window<S> {
-    sink: S,
+pub struct Window<'s> {
+    sink: &'s mut dyn TraceSink,
     from_ns: Nanos,
     to_ns: Nanos,
     phase: Phase,
@@ -51,18 +50,17 @@ pub struct Window<S> {
     cpus: Vec<Option<Option<TaskId>>>,
 }
 
-impl<S: TraceSink> Window<S> {
+impl<'s> Window<'s> {
     /// The events from `from_ns` up to `to_ns`. `nr_idle_cpus`: of a recording that begins with
     /// its run, the CPUs, which are idle at first; else 0.
-    pub fn new(sink: S, (from_ns, to_ns): (Nanos, Nanos), nr_idle_cpus: u32) -> Self {
+    pub fn new(
+        sink: &'s mut dyn TraceSink,
+        (from_ns, to_ns): (Nanos, Nanos),
+        nr_idle_cpus: u32,
+    ) -> Self {
         let phase = if from_ns == 0 { Phase::Inside } else { Phase::Before };
         let cpus = vec![Some(None); (nr_idle_cpus as usize).min(NR_CPUS_MAX)];
         Self { sink, from_ns, to_ns, phase, tasks: Vec::new(), cpus }
-    }
-
-    /// The sink that it was given.
-    pub fn into_inner(self) -> S {
-        self.sink
     }
 
     /// Follows an event before the window.
@@ -153,7 +151,7 @@ impl<S: TraceSink> Window<S> {
     }
 }
 
-impl<S: TraceSink> TraceSink for Window<S> {
+impl TraceSink for Window<'_> {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         if self.phase == Phase::Before {
             self.tasks.push(Task::default());
@@ -244,7 +242,8 @@ mod tests {
     /// Task 0 runs from 10 and is preempted at 50; task 1 sleeps from 20 on; task 2 exits at 30.
     #[test]
     fn the_window_begins_with_what_is_known() {
-        let mut window = Window::new(Recorded::default(), (40, 60), 3);
+        let mut recorded = Recorded::default();
+        let mut window = Window::new(&mut recorded, (40, 60), 3);
         for id in 0..3 {
             window.task(TaskId(id), &TaskInfo::default());
         }
@@ -265,7 +264,7 @@ mod tests {
             window.event(&event);
         }
         window.end(100);
-        let Recorded { found, events } = window.into_inner();
+        let Recorded { found, events } = recorded;
         let cpu = CpuId;
         let want = [
             Found::Runs { cpu: cpu(0), task: Some(TaskId(0)) },
