@@ -8,12 +8,15 @@
 //! system: tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
-use crate::facts::{TaskFacts, TraceFacts};
+use crate::facts::{Merged, TaskFacts, TraceFacts};
 use crate::life::State;
 use crate::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
+
+/// After how many tasks the memory of their accounts is given back, while measures are made.
+const GIVEN_BACK: usize = 1 << 16;
 
 /// A sink that computes the measures.
 #[derive(Clone, Debug, Default)]
@@ -114,23 +117,33 @@ impl Collector {
     /// and wait for them. Totals about jobs leave them out.
     pub fn finish_without(mut self, is_launcher: impl Fn(&TaskMeasures) -> bool) -> RunMeasures {
         let end_ns = self.end_ns.unwrap_or(self.last_ns).max(self.last_ns);
-        let mut tasks = Vec::with_capacity(self.accounts.len());
-        for (id, (account, info)) in self.accounts.iter_mut().zip(&self.infos).enumerate() {
+        let (mut tasks, mut merged) = (Vec::with_capacity(self.accounts.len()), Merged::new());
+        // From the last task to the first, so that what is done can be given back.
+        while let (Some(mut account), Some(info)) = (self.accounts.pop(), self.infos.pop()) {
+            let id = self.accounts.len();
+            if id.is_multiple_of(GIVEN_BACK) {
+                self.accounts.shrink_to_fit();
+                self.infos.shrink_to_fit();
+            }
             if !account.life.is_released() {
+                merged.add(&account);
                 continue;
             }
             let has_missed = account.epoch != self.epoch && !account.life.is_dead();
             account.life.is_uncertain |= has_missed;
             account.close(end_ns);
+            merged.add(&account);
             let stop_ns = account.life.exit_ns.unwrap_or(end_ns);
             let life_ns = stop_ns.checked_sub(account.life.release_ns);
             account.assert_sums(id, life_ns.filter(|_| self.nr_inconsistent_events == 0));
-            let mut task = TaskMeasures::of(&TaskFacts { id: id as u32, info, account });
+            let facts = TaskFacts { id: id as u32, info: &info, account: &account };
+            let mut task = TaskMeasures::of(&facts);
             task.is_launcher = is_launcher(&task);
             tasks.push(task);
         }
+        tasks.reverse();
         let trace = TraceFacts {
-            accounts: &self.accounts,
+            merged,
             nr_switches: self.nr_switches,
             nr_lost_events: self.nr_lost_events,
             nr_inconsistent_events: self.nr_inconsistent_events,

@@ -31,12 +31,35 @@ pub(crate) struct RunFacts<'a> {
     pub nr_cpus: u32,
     pub end_ns: Nanos,
     /// Data from the trace; `None` if the lane had no trace.
-    pub trace: Option<TraceFacts<'a>>,
+    pub trace: Option<TraceFacts>,
+}
+
+/// The samples of all tasks of a run. They outlive the accounts, which would take as much memory as
+/// the measures made of them.
+pub(crate) struct Merged {
+    pub run_delays: Samples,
+    pub slices: Samples,
+    pub wakeup_latencies: Samples,
+}
+
+impl Merged {
+    /// No samples.
+    pub fn new() -> Self {
+        let [run_delays, slices, wakeup_latencies] = std::array::from_fn(|_| Samples::merged());
+        Self { run_delays, slices, wakeup_latencies }
+    }
+
+    /// Adds the samples of a task.
+    pub fn add(&mut self, account: &Account) {
+        self.run_delays.merge(&account.run_delay.waits);
+        self.slices.merge(&account.slices.samples);
+        self.wakeup_latencies.merge(&account.wakeup_latency.samples);
+    }
 }
 
 /// Data of a run that only a trace has.
-pub(crate) struct TraceFacts<'a> {
-    pub accounts: &'a [Account],
+pub(crate) struct TraceFacts {
+    pub merged: Merged,
     pub nr_switches: u64,
     pub nr_lost_events: u64,
     pub nr_inconsistent_events: u64,
@@ -50,7 +73,7 @@ impl<'a> RunFacts<'a> {
         tasks: &'a [TaskMeasures],
         nr_cpus: u32,
         end_ns: Nanos,
-        trace: Option<TraceFacts<'a>>,
+        trace: Option<TraceFacts>,
     ) -> Self {
         let mut jobs: Vec<&TaskMeasures> = tasks.iter().filter(|task| !task.is_launcher).collect();
         if jobs.is_empty() {
@@ -85,12 +108,8 @@ impl<'a> RunFacts<'a> {
     }
 
     /// Distribution of the samples of all tasks; unknown without a trace.
-    pub fn merged(&self, samples: fn(&Account) -> &Samples) -> Distribution {
+    pub fn merged(&self, samples: fn(&Merged) -> &Samples) -> Distribution {
         let Some(trace) = &self.trace else { return Distribution::default() };
-        let mut all = Samples::merged();
-        for account in trace.accounts {
-            all.merge(samples(account));
-        }
-        all.distribution()
+        samples(&trace.merged).distribution()
     }
 }

@@ -53,7 +53,7 @@ pub(crate) const ALL_WAITS: OfRun<Distribution> = Measure {
     formula: "over all single waits of all tasks",
     notes: "",
     source: OF_TASK.source,
-    value: |of| of.merged(|account| &account.run_delay.waits),
+    value: |of| of.merged(|merged| &merged.run_delays),
 };
 
 /// Run delay of one task.

@@ -34,9 +34,25 @@ pub struct Samples {
     recent: Vec<u64>,
     /// Number of values kept before `recent` is added to the histogram.
     recent_limit: usize,
-    folded: Totals,
-    /// Empty while every value is in `recent`.
-    octaves: Vec<Option<Box<Octave>>>,
+    /// `None` while every value is in `recent`. Apart, because a run may have three sets for each
+    /// of a million tasks, nearly all of them small.
+    histogram: Option<Box<Histogram>>,
+}
+
+/// Values by bucket, and what is exact about them.
+#[derive(Clone, Debug)]
+struct Histogram {
+    totals: Totals,
+    octaves: [Option<Box<Octave>>; OCTAVES],
+}
+
+impl Histogram {
+    const EMPTY: Self = Self { totals: Totals::NONE, octaves: [const { None }; OCTAVES] };
+
+    fn count(&mut self, value: u64, times: u64) {
+        let (octave, bucket) = bucket_of(value);
+        self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS]))[bucket] += times;
+    }
 }
 
 /// Statistics that are exact for any number of values.
@@ -68,12 +84,7 @@ impl Totals {
 
 impl Default for Samples {
     fn default() -> Self {
-        Self {
-            recent: Vec::new(),
-            recent_limit: EXACT_SAMPLES,
-            folded: Totals::NONE,
-            octaves: Vec::new(),
-        }
+        Self { recent: Vec::new(), recent_limit: EXACT_SAMPLES, histogram: None }
     }
 }
 
@@ -103,7 +114,7 @@ impl Samples {
     }
 
     fn totals(&self) -> Totals {
-        let mut totals = self.folded;
+        let mut totals = self.histogram.as_ref().map_or(Totals::NONE, |known| known.totals);
         for &value in &self.recent {
             totals.add(value);
         }
@@ -112,7 +123,8 @@ impl Samples {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.folded.count + self.recent.len() as u64
+        let folded = self.histogram.as_ref().map_or(0, |known| known.totals.count);
+        folded + self.recent.len() as u64
     }
 
     /// Sum of the values, exact.
@@ -122,7 +134,7 @@ impl Samples {
 
     /// Whether percentiles are exact.
     pub fn is_exact(&self) -> bool {
-        self.octaves.is_empty()
+        self.histogram.is_none()
     }
 
     /// Adds a value. Values go into the histogram in batches, because with many sets in use single
@@ -131,27 +143,27 @@ impl Samples {
     pub fn record(&mut self, value: u64) {
         if self.recent.len() >= self.recent_limit {
             self.fold();
+        } else if self.recent.capacity() == 0 {
+            self.begin();
         }
         self.recent.push(value);
+    }
+
+    /// Makes room for one value: many a task of a run with a million has no other.
+    #[cold]
+    fn begin(&mut self) {
+        self.recent.reserve_exact(1);
     }
 
     /// Moves the latest values into the histogram.
     #[cold]
     fn fold(&mut self) {
-        self.folded = self.totals();
-        let mut recent = std::mem::take(&mut self.recent);
-        for value in recent.drain(..) {
-            self.count_in_bucket(value, 1);
+        let totals = self.totals();
+        let histogram = self.histogram.get_or_insert_with(|| Box::new(Histogram::EMPTY));
+        histogram.totals = totals;
+        for value in self.recent.drain(..) {
+            histogram.count(value, 1);
         }
-        self.recent = recent;
-    }
-
-    fn count_in_bucket(&mut self, value: u64, times: u64) {
-        if self.octaves.is_empty() {
-            self.octaves.resize_with(OCTAVES, || None);
-        }
-        let (octave, bucket) = bucket_of(value);
-        self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS]))[bucket] += times;
     }
 
     /// Adds every value of another set.
@@ -160,31 +172,31 @@ impl Samples {
         for &value in &other.recent {
             self.record(value);
         }
-        if other.is_exact() {
-            return;
-        }
+        let Some(of_other) = &other.histogram else { return };
         self.fold();
-        for (octave, buckets) in other.octaves.iter().enumerate() {
-            let filled = buckets.iter().flat_map(|b| b.iter().enumerate());
-            for (bucket, &times) in filled.filter(|(_, times)| **times > 0) {
-                self.count_in_bucket(value_of(octave, bucket), times);
+        if let Some(histogram) = &mut self.histogram {
+            for (octave, buckets) in of_other.octaves.iter().enumerate() {
+                let filled = buckets.iter().flat_map(|b| b.iter().enumerate());
+                for (bucket, &times) in filled.filter(|(_, times)| **times > 0) {
+                    histogram.count(value_of(octave, bucket), times);
+                }
             }
+            histogram.totals.merge(&of_other.totals);
         }
-        self.folded.merge(&other.folded);
         assert_eq!(self.count(), both, "values were lost between two sets");
     }
 
     /// Values at ascending `ranks` (1 = least). The set has no `recent` values, or only these.
     fn at_ranks<const N: usize>(&self, ranks: [u64; N], totals: &Totals) -> [u64; N] {
-        if self.is_exact() {
+        let Some(histogram) = &self.histogram else {
             let mut sorted = self.recent.clone();
             sorted.sort_unstable();
             return ranks.map(|rank| sorted[rank as usize - 1]);
-        }
+        };
         assert!(ranks.is_sorted() && ranks[0] > 0, "ranks {ranks:?} are not in order from 1");
         let mut values = [totals.max; N];
         let (mut seen, mut next) = (0, 0);
-        for (octave, buckets) in self.octaves.iter().enumerate() {
+        for (octave, buckets) in histogram.octaves.iter().enumerate() {
             for (bucket, &times) in buckets.iter().flat_map(|b| b.iter().enumerate()) {
                 seen += times;
                 while next < N && seen >= ranks[next] {

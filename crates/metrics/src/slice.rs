@@ -44,7 +44,7 @@ pub(crate) const OF_RUN: OfRun<Distribution> = Measure {
     formula: "over all slices of all tasks",
     notes: "",
     source: OF_TASK.source,
-    value: |of| of.merged(|account| &account.slices.samples),
+    value: |of| of.merged(|merged| &merged.slices),
 };
 
 /// CPU time of all tasks.

@@ -17,7 +17,7 @@ pub(crate) fn of_run(
     tasks: &mut [TaskMeasures],
     nr_cpus: u32,
     end_ns: Nanos,
-    trace: Option<TraceFacts<'_>>,
+    trace: Option<TraceFacts>,
 ) -> RunTotals {
     let cpu_time_ns = tasks.iter().map(|task| task.cpu_time_ns).sum();
     for task in tasks.iter_mut() {

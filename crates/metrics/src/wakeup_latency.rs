@@ -34,7 +34,7 @@ pub(crate) const OF_RUN: OfRun<Distribution> = Measure {
     formula: "over all wake-ups of all tasks",
     notes: "",
     source: OF_TASK.source,
-    value: |of| of.merged(|account| &account.wakeup_latency.samples),
+    value: |of| of.merged(|merged| &merged.wakeup_latencies),
 };
 
 /// Wake-up latency of one task.

@@ -27,18 +27,37 @@ fn json_of(value: impl serde::Serialize) -> serde_json::Value {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/measures.md");
 
-/// The table of a set of measures.
-fn table_of<S: Measures>() -> String {
+/// The table of a set of measures. Its last column has the numbers of the sources, which it adds
+/// to the page's list.
+fn table_of<S: Measures>(sources: &mut Vec<&'static str>) -> String {
     let mut table =
         String::from("| name | unit | formula | notes | source |\n|---|---|---|---|---|\n");
     for measure in S::LIST {
+        let source = match measure.source {
+            "" => String::new(),
+            source => {
+                let known = sources.iter().position(|known| *known == source);
+                let at = known.unwrap_or_else(|| {
+                    sources.push(source);
+                    sources.len() - 1
+                });
+                format!("[{}](#sources)", at + 1)
+            }
+        };
         let [name, unit, formula] = [measure.name, measure.unit.text(), measure.formula];
-        let cells = [&format!("`{name}`"), unit, formula, measure.notes, measure.source];
+        let cells = [&format!("`{name}`"), unit, formula, measure.notes, &source];
         let cells =
             cells.map(|cell| if cell.is_empty() { String::new() } else { format!("{cell} ") });
         table += &format!("| {}|\n", cells.join("| "));
     }
     table
+}
+
+/// The page with the numbered list of sources at its end.
+fn with_sources(page: &str, sources: &[&str]) -> String {
+    let (before, _) = page.split_once("\n## Sources\n").expect("the page lists its sources");
+    let list = (1..).zip(sources).map(|(number, source)| format!("{number}. {source}\n"));
+    format!("{before}\n## Sources\n\n{}", list.collect::<String>())
 }
 
 /// The page with `table` in place of the first one below `heading`.
@@ -53,15 +72,17 @@ fn with_table(page: &str, heading: &str, table: &str) -> String {
 /// `cargo xtask bless` sets the variable and so writes the tables anew.
 #[test]
 fn tables_are_made_from_the_declarations() {
+    let mut sources = Vec::new();
     let tables = [
-        ("## Measures of a task", table_of::<TaskMeasures>()),
-        ("## Measures of the run", table_of::<RunTotals>()),
-        ("## Counters of the simulator", table_of::<ModelCounters>()),
-        ("## Distributions", table_of::<Distribution>()),
+        ("## Measures of a task", table_of::<TaskMeasures>(&mut sources)),
+        ("## Measures of the run", table_of::<RunTotals>(&mut sources)),
+        ("## Counters of the simulator", table_of::<ModelCounters>(&mut sources)),
+        ("## Distributions", table_of::<Distribution>(&mut sources)),
     ];
     let page = || std::fs::read_to_string(PAGE).expect("the page of the measures is there");
     let wanted =
         tables.iter().fold(page(), |page, (heading, table)| with_table(&page, heading, table));
+    let wanted = with_sources(&wanted, &sources);
     if std::env::var_os("SCHEDLAB_BLESS").is_some() {
         std::fs::write(PAGE, &wanted).unwrap();
     }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Antagonists: who ran on the CPU where a task waited.
+//! Antagonists: the tasks that ran on the CPU where another task waited.
 //!
 //! Formula: over all waits of a task (as in `wait`), the time that each other task ran on the CPU
-//! on whose queue it waited, while it waited there. With the time that this CPU was idle and the
-//! time of which nothing is known they add up to the run delay, exactly, unless events are
-//! missing. Unit: ns.
+//! on whose queue it waited, while it waited there. This time, the time that the CPU was idle, and
+//! the unknown time add up to the run delay, exactly, unless events are missing. Unit: ns.
+//!
 //! Source: SchedViz (google/schedviz, "antagonists"); `perf sched timehist` shows them one by one.
-//! The same time is also summed by name: hundreds of tasks of one program are one antagonist. A
-//! task is counted under the name that it had when it ran.
-//! Bounded memory: [`COUNTERS`] counters a task, and as many by name, by the algorithm Space-Saving
-//! (A. Metwally, D. Agrawal, A. El Abbadi, ICDT 2005): with more antagonists than that a figure
-//! lies between `ns` and `ns_most`; with fewer the two are equal. Of a wait longer
-//! than the last [`STAYS_MAX`] stays on its CPU, a beginning of which only sums are remembered may
-//! be in `unnamed_ns`.
+//!
+//! The analysis also sums the same time by name: hundreds of tasks of one program are one
+//! antagonist. A task counts under the name that it had when it ran.
+//!
+//! Bounded memory: [`COUNTERS`] counters for each task, and as many by name, with the algorithm
+//! Space-Saving (A. Metwally, D. Agrawal, A. El Abbadi, ICDT 2005). With more antagonists than
+//! counters, a value is between `ns` and `ns_most`; with fewer the two are equal. If a wait is
+//! longer than the last [`STAYS_MAX`] stays on its CPU, its oldest part may be known only as sums
+//! and count as `unnamed_ns`.
 
 use super::follow::{Change, Move, Runs};
 use super::names::{NameId, Names};
@@ -23,9 +25,9 @@ use crate::life::State;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// Counters of each task.
+/// Number of counters for each task.
 pub const COUNTERS: usize = 16;
-/// Antagonists that a result names.
+/// Maximum number of antagonists in a result.
 pub const NAMED_MAX: usize = 5;
 
 /// A task that ran while another one waited for the same CPU.
@@ -39,9 +41,9 @@ pub struct Antagonist {
     pub pid: Option<u32>,
     /// Name.
     pub name: String,
-    /// How long it ran meanwhile, at least.
+    /// How long it ran during the waits, at least (ns).
     pub ns: u64,
-    /// How long at most; more than `ns` only where a task had more than 16 antagonists.
+    /// How long it ran at most (ns); more than `ns` only if a task had more than 16 antagonists.
     pub ns_most: u64,
 }
 
@@ -51,74 +53,124 @@ pub struct Antagonist {
 pub struct NamedAntagonist {
     /// Name.
     pub name: String,
-    /// Tasks of the trace that have it at the end.
+    /// Number of the trace's tasks that have this name at the end.
     pub nr_tasks: u64,
-    /// Process id, where one task only has the name; null in the simulator.
+    /// Process id, if only one task has the name; null in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How long they ran meanwhile, at least.
+    /// How long they ran during the waits, at least (ns).
     pub ns: u64,
-    /// How long at most; more than `ns` only where a task had antagonists of more than 16 names.
+    /// How long they ran at most (ns); more than `ns` only if a task had antagonists of more than
+    /// 16 names.
     pub ns_most: u64,
 }
 
-/// Who ran while a task waited.
+/// The tasks that ran while a task waited.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Antagonists {
     /// The tasks that ran longest, the longest first; at most 5.
     pub tasks: Vec<Antagonist>,
-    /// The same by name, the longest first; at most 5.
+    /// Running time summed by task name, the longest first; at most 5.
     #[serde(default)]
     pub names: Vec<NamedAntagonist>,
-    /// Time that all tasks ran, those that are not named too.
+    /// Time that all tasks ran, including unnamed ones (ns).
     pub ran_ns: u64,
-    /// Time that the CPU ran no task of the run.
+    /// Time that the CPU ran no task of the run (ns).
     pub idle_ns: u64,
-    /// Time of which the trace or the memory of the analysis does not tell.
+    /// Time that the trace or the memory of the analysis does not explain (ns).
     pub unnamed_ns: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Counter {
-    key: u32,
-    ns: Nanos,
-    /// How much of `ns` may be another key's.
-    error: Nanos,
+/// The keys with the most time, and the total time. Side by side in arrays, because dense traces
+/// look for a key and for the least time some millions of times a second.
+#[derive(Clone, Debug)]
+struct Table {
+    /// [`UNUSED`] where no key is counted.
+    keys: [u32; COUNTERS],
+    /// Above 0 where a key is counted.
+    ns: [Nanos; COUNTERS],
+    /// How much of `ns` may belong to other keys.
+    error: [Nanos; COUNTERS],
+    /// Where the last charge went: often the next one goes there too, as that of a name does.
+    last: usize,
 }
 
-/// The keys with the most time, and all time.
+/// No key.
+const UNUSED: u32 = u32::MAX;
+
+impl Table {
+    const EMPTY: Self =
+        Self { keys: [UNUSED; COUNTERS], ns: [0; COUNTERS], error: [0; COUNTERS], last: 0 };
+
+    /// Where `key` is counted.
+    #[inline]
+    fn position(&self, key: u32) -> Option<usize> {
+        // Without a branch for each counter.
+        let mut hits = 0;
+        for (at, known) in self.keys.iter().enumerate() {
+            hits |= u32::from(*known == key) << at;
+        }
+        (hits != 0).then(|| hits.trailing_zeros() as usize)
+    }
+
+    /// The counter with the least time, the first of several; an unused one if there is one.
+    #[inline]
+    fn least(&self) -> usize {
+        const BITS: u32 = COUNTERS.ilog2();
+        // Time and position in one number, and four searches that do not wait for each other.
+        let mut least = [u64::MAX; 4];
+        for (at, ns) in self.ns.iter().enumerate() {
+            let lane = &mut least[at % 4];
+            *lane = (*lane).min((*ns).min(u64::MAX >> BITS) << BITS | at as u64);
+        }
+        let [a, b, c, d] = least;
+        (a.min(b).min(c.min(d)) % COUNTERS as u64) as usize
+    }
+}
+
+/// [`Table`], made with the first key.
 #[derive(Clone, Debug, Default)]
-struct Counters(Vec<Counter>);
+struct Counters(Option<Box<Table>>);
 
 impl Counters {
     fn charge(&mut self, key: u32, ns: Nanos) {
-        if let Some(counter) = self.0.iter_mut().find(|counter| counter.key == key) {
-            counter.ns += ns;
-        } else if self.0.len() < COUNTERS {
-            self.0.push(Counter { key, ns, error: 0 });
-        } else if let Some(least) = self.0.iter_mut().min_by_key(|counter| counter.ns) {
-            *least = Counter { key, ns: least.ns + ns, error: least.ns };
+        debug_assert!(ns > 0 && key != UNUSED, "key {key} is charged {ns} ns");
+        let table = self.0.get_or_insert_with(|| Box::new(Table::EMPTY));
+        if table.keys[table.last % COUNTERS] != key {
+            table.last = table.position(key).unwrap_or_else(|| {
+                let at = table.least();
+                (table.keys[at], table.error[at]) = (key, table.ns[at]);
+                at
+            });
         }
+        table.ns[table.last % COUNTERS] += ns;
     }
 
-    /// Those with the most time: key, and how long at least and at most.
+    /// Each key with its least and greatest time.
+    fn all(&self) -> impl Iterator<Item = (u32, Nanos, Nanos)> {
+        let counters = self.0.iter().flat_map(|table| {
+            let times = table.ns.iter().zip(&table.error);
+            table.keys.iter().zip(times).map(|(key, (ns, error))| (*key, ns - error, *ns))
+        });
+        counters.filter(|(key, ..)| *key != UNUSED)
+    }
+
+    /// The keys with the most time, each with its least and greatest time.
     fn most(&self) -> impl Iterator<Item = (u32, Nanos, Nanos)> {
-        let mut counters = self.0.clone();
-        counters
-            .sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.key));
-        let one = |counter: Counter| (counter.key, counter.ns - counter.error, counter.ns);
-        counters.into_iter().take(NAMED_MAX).map(one)
+        let mut counters: Vec<_> = self.all().collect();
+        counters.sort_by_key(|(key, least_ns, _)| (std::cmp::Reverse(*least_ns), *key));
+        counters.into_iter().take(NAMED_MAX)
     }
 
     fn total_ns(&self) -> Nanos {
-        self.0.iter().map(|counter| counter.ns).sum()
+        self.all().map(|(_, _, ns)| ns).sum()
     }
 }
 
 #[derive(Clone, Debug, Default)]
 struct Waiter {
-    /// Since when it waits on its present CPU.
+    /// Start of the wait on the present CPU.
     since_ns: Nanos,
     tasks: Counters,
     names: Counters,
@@ -168,7 +220,7 @@ impl Witnesses {
     pub fn change(&mut self, log: &StayLog, names: &Names, change: &Change) {
         let Some(task) = self.tasks.get_mut(change.task.index()) else { return };
         if change.past.state == State::Queued && change.past.is_known {
-            // The time at which a task that only exited was seen to end may lie back.
+            // If the trace showed only a task's exit, its end may be earlier than the event.
             task.book(log, names, change.from, change.now);
         }
         if change.state == State::Queued {
@@ -227,7 +279,7 @@ mod tests {
         assert_eq!(seen, [vec![(1, 3, 3), (2, 3, 3)], vec![(0, 4, 4)], vec![(0, 4, 4), (1, 3, 3)]]);
     }
 
-    /// Task 1 waits 0..10 on CPU 0 beside task 0, then 10..16 on CPU 1, which is idle until 12 and
+    /// Task 1 waits 0..10 on CPU 0 with task 0, then 10..16 on CPU 1, which is idle until 12 and
     /// then runs task 2.
     #[test]
     fn only_the_cpu_where_it_waits_counts() {
@@ -242,7 +294,7 @@ mod tests {
         assert_eq!((task.ran_ns, task.idle_ns, task.unnamed_ns), (14, 2, 0));
     }
 
-    /// 30 antagonists, 16 counters: what is said is a lower and an upper bound, and the sum of all
+    /// With 30 antagonists and 16 counters, each value is a lower and an upper bound, and the sum
     /// is exact. Task 0 waits while each of the others runs its number of ns.
     #[test]
     fn many_antagonists_have_bounds() {
@@ -266,7 +318,7 @@ mod tests {
         assert!(of.tasks.iter().any(|one| one.task == 30), "{of:?}");
     }
 
-    /// A wait over very many stays: all of it is named, where it began with what is remembered.
+    /// A wait over very many stays is named completely if it began with a remembered stay.
     #[test]
     fn a_very_long_wait_is_named() {
         let rounds = 100_000;
@@ -286,7 +338,7 @@ mod tests {
         };
         let of = script(0);
         assert_eq!((of.ran_ns, of.idle_ns, of.unnamed_ns), (rounds, rounds, 0));
-        // Of a wait that begins within a block, the part in that block is not named.
+        // If a wait begins within a block, its part in that block is not named.
         let of = script(50_001);
         let waited = 2 * (rounds - 50_001);
         assert_eq!(of.ran_ns + of.idle_ns + of.unnamed_ns, waited);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State breakdown: what each task did with its life.
+//! State breakdown: the time of each task in each state.
 //!
-//! Formula: from release to exit (or the end of the run) each moment belongs to one state: running
-//! (on a CPU), runnable (on a run queue), blocked (asleep after it said on which object),
-//! sleeping (asleep otherwise: timers, and what no event names), device (uninterruptible sleep),
-//! unknown (events are missing). The times add up to the life, exactly. Unit: ns, and parts of the
-//! life.
+//! Formula: from release to exit (or the end of the run) each moment belongs to one state. Running:
+//! on a CPU. Runnable: on a run queue. Blocked: asleep after it announced the object. Sleeping:
+//! asleep otherwise (timers, and whatever no event names). Device: uninterruptible sleep. Unknown:
+//! events are missing. The times add up to the life, exactly. Unit: ns, and shares of the life.
+//!
 //! Source: the states of sched_switch's prev_state (include/trace/events/sched.h); `perf sched
 //! timehist --state` has the first three. What a task blocks on comes from the block events of the
 //! program that runs it.
-//! Left out: of a task that blocks on more than [`OBJECTS_MAX`] objects only the first are named.
+//!
+//! Left out: if a task blocks on more than [`OBJECTS_MAX`] objects, only the first ones are named.
 
 use super::follow::Change;
 use crate::life::State;
@@ -17,10 +18,10 @@ use schedlab_model::trace::{ObjectInfo, WaitKind};
 use schedlab_model::{Nanos, ObjectId, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// Objects that are named for each task; the waits on others are summed.
+/// Maximum number of objects named for each task; the waits for others are summed.
 pub const OBJECTS_MAX: usize = 32;
 
-/// Name under which the waits on objects beyond [`OBJECTS_MAX`] are summed.
+/// Name for the sum of the waits for objects after [`OBJECTS_MAX`].
 pub const OTHER_OBJECTS: &str = "(other objects)";
 
 /// Time of a task in one state.
@@ -29,24 +30,25 @@ pub const OTHER_OBJECTS: &str = "(other objects)";
 pub struct StateTime {
     /// `running`, `runnable`, `blocked`, `sleeping`, `device` or `unknown`.
     pub state: String,
-    /// Of `blocked`: the name of the object.
+    /// For `blocked`: the name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Of `blocked`: the kind of the object, such as `mutex`.
+    /// For `blocked`: the kind of the object, such as `mutex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Time in the state; over all states of a task they add up to its `life_ns`.
+    /// Time in the state (ns); over all states of a task it adds up to `life_ns`.
     pub ns: u64,
-    /// Part of its life, 0 to 1.
+    /// Share of its life, 0 to 1.
     pub share: f64,
-    /// How often it was in the state.
+    /// Number of stays in the state.
     pub count: u64,
-    /// The longest single stay.
+    /// The longest single stay (ns).
     pub ns_max: u64,
 }
 
 impl StateTime {
-    /// What it was blocked on, for people: kind and name, or one of them if they are the same.
+    /// What the task was blocked on, for people: kind and name, or one of them if they are the
+    /// same.
     pub fn blocked_on(&self) -> Option<String> {
         let object = self.object.as_deref()?;
         Some(match self.kind.as_deref() {
@@ -56,7 +58,7 @@ impl StateTime {
     }
 }
 
-/// Sum, number and greatest of the stays in a state.
+/// Sum, number and maximum of the stays in a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Stays {
     ns: Nanos,
@@ -131,7 +133,7 @@ impl Breakdown {
         stays.add(change.past.ns);
     }
 
-    /// The life of a task and the states that it was in, the times adding up to it.
+    /// The life of a task and its states, whose times add up to it.
     pub fn states(&self, id: TaskId) -> (Nanos, Vec<StateTime>) {
         let Some(task) = self.tasks.get(id.index()) else { return (0, Vec::new()) };
         let plain = [("running", task.running), ("runnable", task.runnable)];
@@ -181,8 +183,8 @@ mod tests {
     use schedlab_model::trace::WaitKind;
     use schedlab_model::{EventKind, ObjectId, SwitchOut, TaskId};
 
-    /// Runs 10..30, blocks on a mutex 30..50, waits 50..55, runs to 60, sleeps to 70, waits on
-    /// to 72, runs to 80, device to 95, runs from 95 to the end.
+    /// Runs 10..30, blocks on a mutex 30..50, waits 50..55, runs to 60, sleeps to 70. Then it waits
+    /// to 72, runs to 80, is in device sleep to 95, and runs from 95 to the end.
     #[test]
     fn every_moment_has_one_state() {
         let mut s = Script::new(1);
@@ -214,7 +216,8 @@ mod tests {
         assert_eq!(task.states[0].share, 0.38);
     }
 
-    /// An announced block that ends in a preemption was none; the sleep after it is a plain one.
+    /// A block that was announced but ended in a preemption does not count. The sleep after it is
+    /// an ordinary one.
     #[test]
     fn a_block_that_did_not_happen_names_no_sleep() {
         let mut s = Script::new(1);
@@ -229,7 +232,7 @@ mod tests {
         assert_eq!(states, [("running", 8), ("runnable", 1), ("sleeping", 3)]);
     }
 
-    /// More objects than are named: the sum stays whole.
+    /// With more objects than names, the sum stays complete.
     #[test]
     fn objects_are_said_with_their_kind() {
         let blocked = |kind: &str, object: &str| StateTime {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an analysis must know that no event tells: the CPUs of the run, and the weight, the rank
-//! and the affinity with which each task starts.
+//! Facts for an analysis that no event contains: the CPUs of the run, and each task's initial
+//! weight, rank and affinity.
 //!
-//! Left out: what a task changes of its own attributes while it runs, for the trace does not say
-//! it.
+//! Left out: changes that a task makes to its own attributes while it runs, because the trace does
+//! not contain them.
 
 use super::findings::LISTED_MAX;
 use schedlab_model::{CpuMask, Nanos, Policy};
@@ -11,7 +11,7 @@ use schedlab_model::{CpuMask, Nanos, Policy};
 /// Weight of a task of nice 0 (`NICE_0_LOAD`, Linux kernel/sched/sched.h, without its extra bits).
 pub const WEIGHT_NICE_0: u64 = 1024;
 
-/// From how long on a wait is a finding.
+/// The length from which a wait or an idle spell is a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Thresholds {
     /// A runnable task that waits this long (ns) is starved.
@@ -30,16 +30,17 @@ impl Default for Thresholds {
     }
 }
 
-/// A task's attributes as far as they bear on the analysis.
+/// A task's attributes, as far as the analysis needs them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpecFacts {
     /// Weight among the tasks of its group; 1024 at nice 0.
     pub weight: u64,
     /// Policy.
     pub policy: Policy,
-    /// The kernel's priority: -1 DEADLINE, 0 to 98 real-time, from 100 on fair; less comes first.
+    /// The kernel's priority: -1 DEADLINE, 0 to 98 real-time, 100 and above fair; a lower value
+    /// runs first.
     pub prio: i32,
-    /// CPUs that it may use; `None`: not known.
+    /// CPUs that it may use; `None`: unknown.
     pub cpus: Option<CpuMask>,
     /// Index of its group.
     pub group: u32,
@@ -52,8 +53,8 @@ impl Default for SpecFacts {
 }
 
 impl SpecFacts {
-    /// Standing among the classes: a task of a lesser rank runs before this one whatever the
-    /// weights. All fair tasks have the same.
+    /// Rank among the classes: a task of a lower rank runs first, whatever the weights. All fair
+    /// tasks have the same rank.
     pub fn rank(&self) -> i32 {
         self.prio.min(100)
     }
@@ -62,11 +63,11 @@ impl SpecFacts {
 /// A control group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupFacts {
-    /// Index of the parent, less than its own; the root group 0 is its own.
+    /// Index of the parent, lower than its own; the root group 0 is its own parent.
     pub parent: u32,
     /// Weight among its siblings in units of a task's weight: 1024 for cpu.weight 100.
     pub weight: u64,
-    /// Whether it has a cpu.max.
+    /// Whether it has a cpu.max limit.
     pub is_limited: bool,
 }
 
@@ -75,12 +76,12 @@ impl GroupFacts {
     pub const ROOT: Self = Self { parent: 0, weight: WEIGHT_NICE_0, is_limited: false };
 }
 
-/// Which tasks are asked for: by name or process id. Without any, all.
+/// The requested tasks, by name or process id; empty: all tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted(Vec<(String, Option<u32>)>);
 
 impl Wanted {
-    /// Tasks with one of these names; a number is also a process id.
+    /// Requests tasks with these names; a number is also a process id.
     pub fn new(names: Vec<String>) -> Self {
         let number = |name: &String| name.parse().ok();
         Self(
@@ -92,17 +93,17 @@ impl Wanted {
         )
     }
 
-    /// Whether all tasks are.
+    /// Whether all tasks are requested.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each name or number that was given.
+    /// Each given name or number.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether this task is.
+    /// Whether this task is requested.
     pub fn has(&self, name: &str, pid: Option<u32>) -> bool {
         let is_it = |(wanted, number): &(String, Option<u32>)| {
             wanted == name || (pid.is_some() && *number == pid)
@@ -111,24 +112,24 @@ impl Wanted {
     }
 }
 
-/// Everything of the kind.
+/// The complete context.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Context {
-    /// CPUs of the run; empty: not known.
+    /// CPUs of the run; empty: unknown.
     pub cpus: CpuMask,
     /// Whether the trace begins with the run, so that these CPUs are idle at first.
     pub is_whole: bool,
-    /// By the index of a task's description.
+    /// Attributes by the index of a task's description.
     pub specs: Vec<SpecFacts>,
-    /// Of tasks without a description.
+    /// Attributes of tasks without a description.
     pub other: SpecFacts,
     /// Groups, parents first; at least the root group.
     pub groups: Vec<GroupFacts>,
-    /// What is a finding.
+    /// Thresholds for findings.
     pub thresholds: Thresholds,
-    /// Tasks whose findings are gathered; the other measures are made of all.
+    /// Tasks whose findings are listed; the other measures cover all tasks.
     pub wanted: Wanted,
-    /// Findings of a kind that are listed, of all tasks or of each wanted one.
+    /// Maximum number of listed findings of a kind, for all tasks or for each wanted task.
     pub listed_max: usize,
 }
 
@@ -148,12 +149,12 @@ impl Default for Context {
 }
 
 impl Context {
-    /// What is known of a task with this description.
+    /// The attributes of a task with this description.
     pub fn spec(&self, spec: Option<u32>) -> &SpecFacts {
         spec.and_then(|spec| self.specs.get(spec as usize)).unwrap_or(&self.other)
     }
 
-    /// Whether the group or one above it has a cpu.max.
+    /// Whether the group or one above it has a cpu.max limit.
     pub fn is_limited(&self, group: u32) -> bool {
         let mut group = group as usize;
         while let Some(facts) = self.groups.get(group) {

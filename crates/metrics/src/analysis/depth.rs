@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run-queue depth: how many tasks were runnable, on each CPU and in the whole run.
+//! Run-queue depth: the number of runnable tasks, on each CPU and in the whole run.
 //!
-//! Formula: at each moment the tasks on a CPU's queue and the one that it runs (the kernel's
-//! nr_running); mean and percentiles weigh each value by the time that it lasted: p99 is the least
-//! depth that was not exceeded during 99 % of the time. Unit: tasks.
+//! Formula: at each moment, the tasks on a CPU's queue and the one that it runs (the kernel's
+//! nr_running). Mean and percentiles weight each value by its duration: p99 is the least depth that
+//! was not exceeded during 99 % of the time. Unit: tasks.
+//!
 //! Source: `rq->nr_running`, Linux kernel/sched/sched.h; `sar -q` and the load average sample the
 //! same quantity.
-//! Exact up to a depth of 511; percentiles of greater ones lie within 0.1 % ([`crate::samples`]).
-//! Left out: tasks that are not of the run.
+//!
+//! Exact up to a depth of 511; percentiles of greater depths are within 0.1 % ([`crate::samples`]).
+//!
+//! Left out: tasks outside the run.
 
 use super::follow::{Change, Move};
 use super::series::{Curve, Series};
@@ -15,9 +18,9 @@ use crate::samples::{SUB_BUCKETS, bucket_of, value_of};
 use schedlab_model::{CpuId, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Bins of the curves over time.
+/// Number of bins of the curves over time.
 pub const BINS: usize = 256;
-/// CPUs that have a curve of their own: the first ones.
+/// Number of CPUs with a curve of their own: the first ones.
 pub const CURVES_MAX: usize = 16;
 
 /// The time spent at some depths.
@@ -26,13 +29,13 @@ pub const CURVES_MAX: usize = 16;
 pub struct DepthTime {
     /// Least depth.
     pub from: u64,
-    /// Greatest depth: up to 16 the same, above that the ranges double.
+    /// Greatest depth: up to 16 equal to `from`; above that the ranges double.
     pub to: u64,
     /// Time at these depths.
     pub ns: u64,
 }
 
-/// Depth of a run queue, or of all together.
+/// Depth of one run queue, or of all of them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Depth {
@@ -42,15 +45,15 @@ pub struct Depth {
     pub mean: f64,
     /// Median over time.
     pub median: u64,
-    /// Not exceeded during 99 % of the time.
+    /// The depth that was not exceeded during 99 % of the time.
     pub p99: u64,
-    /// Greatest.
+    /// Greatest depth.
     pub max: u64,
-    /// When it was first so deep.
+    /// When it first reached the greatest depth.
     pub max_at_ns: u64,
-    /// How long it was how deep; depths that did not occur are left out.
+    /// Time at each depth, without depths that did not occur.
     pub histogram: Vec<DepthTime>,
-    /// Over time; of CPUs only the first 16 have one.
+    /// Depth over time; only the first 16 CPUs have a curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
 }
@@ -60,7 +63,7 @@ pub struct Depth {
 struct Gauge {
     value: u64,
     since_ns: Nanos,
-    /// Time by bucket, in the layout of [`crate::samples`].
+    /// Time in each bucket, in the layout of [`crate::samples`].
     times: Vec<Nanos>,
     area: u128,
     max: u64,
@@ -81,7 +84,7 @@ impl Gauge {
         }
     }
 
-    /// Books the time up to `now`.
+    /// Adds the time up to `now`.
     fn advance(&mut self, now: Nanos) {
         let past = now.saturating_sub(self.since_ns);
         if past == 0 {
@@ -94,7 +97,7 @@ impl Gauge {
         }
         self.times[index] += past;
         self.area += u128::from(self.value) * u128::from(past);
-        // A depth that lasted no time was none.
+        // Ignore a depth that lasted no time.
         if self.value > self.max {
             (self.max, self.max_at_ns) = (self.value, self.since_ns);
         }
@@ -109,7 +112,7 @@ impl Gauge {
         }
     }
 
-    /// Depth and time of each bucket that was used.
+    /// Depth and time of each used bucket.
     fn buckets(&self) -> impl Iterator<Item = (u64, Nanos)> {
         let used = self.times.iter().enumerate().filter(|(_, ns)| **ns > 0);
         used.map(|(index, ns)| {
@@ -203,7 +206,8 @@ impl Depths {
         self.cpu(moved.to).change(moved.now, true);
     }
 
-    /// The depths of the whole run and of CPUs 0 to `nr_cpus` - 1 and every other that had a task.
+    /// The depths of the whole run, of CPUs 0 to `nr_cpus` - 1, and of every other CPU that had a
+    /// task.
     pub fn finish(mut self, nr_cpus: usize, end_ns: Nanos) -> (Depth, Vec<Depth>) {
         if let Some(last) = nr_cpus.checked_sub(1) {
             self.cpu(CpuId(last as u32));
@@ -240,7 +244,8 @@ mod tests {
         assert_eq!(result.depth.curve.as_ref().unwrap().mean, [1.6]);
     }
 
-    /// Great depths: the percentile is within a thousandth, the ranges double, the times add up.
+    /// For great depths, the percentile is within a thousandth, the ranges double, and the times
+    /// add up.
     #[test]
     fn great_depths_are_summed_in_ranges() {
         let mut gauge = Gauge::new(false);

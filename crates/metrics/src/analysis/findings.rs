@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of what was found, the longest of each kind, and what a CPU did during a wait: the cause.
+//! Lists of the longest findings of each kind, and what a CPU did during a wait: the cause.
 
 use super::antagonists::{Antagonist, NAMED_MAX};
 use super::context::{Context, Wanted};
@@ -10,37 +10,37 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Findings of one kind that are listed, of all tasks together or of each one that was asked for.
+/// Default maximum number of listed findings of a kind, for all tasks or for each requested task.
 pub const LISTED_MAX: usize = 100;
 
 /// Findings of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings<T> {
-    /// From how long on it was one.
+    /// The length from which it is a finding (ns).
     pub threshold_ns: u64,
-    /// How many there were, of all tasks or of those that were asked for.
+    /// Number of findings, of all tasks or of the requested ones.
     pub count: u64,
-    /// Their lengths together.
+    /// Sum of their lengths (ns).
     pub ns: u64,
-    /// The 100 longest, or those of each task that was asked for, in order of time.
+    /// The 100 longest, or those of each requested task, in order of time.
     pub longest: Vec<T>,
 }
 
-// By hand: a derived one would ask it of `T`.
+// Written by hand, because a derived one would require `T: Default`.
 impl<T> Default for Findings<T> {
     fn default() -> Self {
         Self { threshold_ns: 0, count: 0, ns: 0, longest: Vec::new() }
     }
 }
 
-/// Gathers findings: the longest of all tasks, or of each wanted one.
+/// Collects findings: the longest of all tasks, or of each wanted task.
 #[derive(Clone, Debug)]
 pub(crate) struct Longest<T> {
     threshold_ns: Nanos,
     listed_max: usize,
     wanted: Wanted,
-    /// By task where some are wanted, else one for all.
+    /// One list for each wanted task, or one list for all tasks.
     groups: BTreeMap<u32, Kept<T>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Longest<T> {
 struct Kept<T> {
     count: u64,
     ns: u64,
-    /// By length, then in order of time.
+    /// Findings by length, then in order of time.
     longest: BTreeMap<(Nanos, u64), T>,
 }
 
@@ -62,7 +62,7 @@ impl<T> Longest<T> {
         self.threshold_ns
     }
 
-    /// Counts a finding of `task`; `make` is asked for it only if it is among the longest.
+    /// Counts a finding of `task`; calls `make` only if it is among the longest.
     pub fn add(&mut self, task: TaskId, names: &Names, ns: Nanos, make: impl FnOnce() -> T) {
         if !self.wanted.has(names.name(task), names.pid(task)) {
             return;
@@ -81,7 +81,7 @@ impl<T> Longest<T> {
         group.longest.insert((ns, group.count), make());
     }
 
-    /// All of them, in order of time; of tasks that had a wanted name but have it no more, none.
+    /// All findings in order of time, without those of tasks that no longer have a wanted name.
     pub fn finish(self, names: &Names, from_ns: impl Fn(&T) -> Nanos) -> Findings<T> {
         let mut found = Findings { threshold_ns: self.threshold_ns, ..Findings::default() };
         for (task, kept) in self.groups {
@@ -103,22 +103,22 @@ impl<T> Longest<T> {
     }
 }
 
-/// What a CPU did while a task waited there, by what it means for the task.
+/// What a CPU did while a task waited there, by the relation to the task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meanwhile {
     ran: Vec<(TaskId, Nanos)>,
-    /// Tasks of a higher class or real-time priority.
+    /// Time of tasks with a higher class or real-time priority.
     higher_ns: Nanos,
-    /// Fair tasks, while a real-time one waited.
+    /// Time of fair tasks while a real-time task waited.
     lower_ns: Nanos,
-    /// Tasks of its own group.
+    /// Time of tasks of its own group.
     own_group_ns: Nanos,
     pub idle_ns: Nanos,
     unknown_ns: Nanos,
     length_ns: Nanos,
 }
 
-/// What is asked of the machine.
+/// The parts of the analysis that findings use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub context: &'a Context,
@@ -159,9 +159,9 @@ impl View<'_> {
         seen
     }
 
-    /// Whether a limit kept the task from running: its group's cpu.max, while none of its group
-    /// ran there for most of the time; or real-time throttling, while the CPU was idle or ran fair
-    /// tasks for most of it.
+    /// Whether a limit kept the task from running. Either its group has a cpu.max limit and none of
+    /// the group ran there for most of the time. Or real-time throttling applied: the CPU was idle
+    /// or ran fair tasks for most of the time.
     pub fn is_throttled(&self, task: TaskId, seen: &Meanwhile) -> bool {
         let spec = self.follower.tasks.get(task.index()).and_then(|task| task.spec);
         let facts = self.context.spec(spec);
@@ -187,7 +187,7 @@ impl Meanwhile {
         }
     }
 
-    /// Who ran longest.
+    /// The tasks that ran longest.
     pub fn ran(&self, names: &Names) -> Vec<Antagonist> {
         let mut ran = self.ran.clone();
         ran.sort_by_key(|(task, ns)| (std::cmp::Reverse(*ns), *task));
@@ -228,7 +228,7 @@ mod tests {
         assert!(found.longest.iter().all(|at| at * 7 % 1_000 >= 900));
     }
 
-    /// Task a has short waits only, b many long ones: a's are listed all the same.
+    /// Task a has only short waits, b many long ones: a's waits are listed nevertheless.
     #[test]
     fn a_wanted_task_has_a_list_of_its_own() {
         let names = two_tasks();

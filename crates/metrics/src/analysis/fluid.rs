@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ideal machine against which lag is measured: CPUs that can be divided at will.
+//! The ideal machine for measuring lag: its CPUs are infinitely divisible.
 //!
-//! Rule: at each moment the capacity of the CPUs is shared among the runnable tasks in proportion
-//! to their weights, and no task gets more than one CPU; what such a task leaves is shared among
-//! the others. With control groups the capacity is shared among the tasks and groups of the root
-//! in that way, then the part of each group within it; a group gets at most as many CPUs as it has
-//! runnable tasks. A group without a runnable task has no part.
-//! Source: one CPU: Generalised Processor Sharing (A. Parekh, R. Gallager, IEEE/ACM Transactions
-//! on Networking 1993); several: Generalised Multiprocessor Sharing (A. Chandra, M. Adler, P.
-//! Goyal, P. Shenoy, Surplus Fair Scheduling, OSDI 2000, section 2); groups: J. Bennett, H. Zhang,
+//! Rule: at each moment the runnable tasks share the capacity of the CPUs in proportion to their
+//! weights. No task gets more than one CPU; the others share what such a task leaves. With control
+//! groups, the tasks and groups of the root share the capacity in that way, and then each group's
+//! members share its part. A group gets at most as many CPUs as it has runnable tasks. A group
+//! without a runnable task gets nothing.
+//!
+//! Source: one CPU: Generalised Processor Sharing (A. Parekh, R. Gallager, IEEE/ACM Transactions on
+//! Networking 1993). Several: Generalised Multiprocessor Sharing (A. Chandra, M. Adler, P. Goyal,
+//! P. Shenoy, Surplus Fair Scheduling, OSDI 2000, section 2). Groups: J. Bennett, H. Zhang,
 //! Hierarchical packet fair queueing algorithms, SIGCOMM 1996.
 //!
-//! Arithmetic: integers. A rate is rounded down to 2^-48 CPU, so that the service of a task is
-//! wrong by less than 1 ns in three days. Tasks of the same group and weight have the same rate
-//! and are one class; a change costs as much as there are classes and groups.
+//! Arithmetic: integers. A rate is rounded down to 2^-48 CPU, so the error of a task's service is
+//! less than 1 ns in three days. Tasks of the same group and weight have the same rate and form one
+//! class. The cost of a change is proportional to the number of classes and groups.
 
 use super::context::GroupFacts;
 use schedlab_model::Nanos;
@@ -29,9 +30,9 @@ const ONE: u128 = 1 << PLACES;
 struct Class {
     weight: u64,
     nr_active: u64,
-    /// What each of them gets, in 2^-48 CPU.
+    /// Rate of each of its tasks, in 2^-48 CPU.
     rate: u128,
-    /// What a task would have got that was runnable from the beginning, in 2^-48 ns.
+    /// Service of a task that is runnable from the beginning, in 2^-48 ns.
     served: u128,
 }
 
@@ -39,13 +40,13 @@ struct Class {
 struct Group {
     parent: usize,
     weight: u64,
-    /// Runnable tasks in it and below.
+    /// Number of runnable tasks in the group and below.
     nr_active: u64,
     classes: Vec<usize>,
     children: Vec<usize>,
 }
 
-/// Who shares in a group.
+/// A sharer of a group's capacity.
 #[derive(Clone, Copy, Debug)]
 enum Who {
     Class(usize),
@@ -57,9 +58,9 @@ enum Who {
 struct Share {
     who: Who,
     weight: u64,
-    /// How many have this weight and cap.
+    /// Number of sharers with this weight and cap.
     count: u64,
-    /// What each can use at most.
+    /// Maximum rate of each of them.
     cap: u128,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Fluid {
     classes: Vec<Class>,
     known: BTreeMap<(u32, u64), usize>,
     now: Nanos,
-    /// Whether the rates are those of an earlier moment.
+    /// Whether the rates are out of date.
     is_stale: bool,
 }
 
@@ -102,7 +103,7 @@ impl Fluid {
         }
     }
 
-    /// The class of tasks of this group and weight.
+    /// The class of tasks with this group and weight.
     pub fn class(&mut self, group: u32, weight: u64) -> usize {
         let group = if (group as usize) < self.groups.len() { group } else { 0 };
         let next = self.classes.len();
@@ -115,7 +116,7 @@ impl Fluid {
         class
     }
 
-    /// A task of the group and its class becomes runnable, or ceases to be.
+    /// Records that a task of the group and its class becomes runnable, or stops being so.
     pub fn set_active(&mut self, now: Nanos, group: u32, class: usize, is_active: bool) {
         self.advance(now);
         self.is_stale = true;
@@ -131,8 +132,8 @@ impl Fluid {
         }
     }
 
-    /// What a task of the class would have got up to `now`, had it always been runnable: in 2^-48
-    /// ns. The difference of two such values is what one got that was runnable in between.
+    /// Service up to `now` of a task of the class that is always runnable, in 2^-48 ns. The
+    /// difference of two values is the service of a task that is runnable in between.
     pub fn served(&mut self, now: Nanos, class: usize) -> u128 {
         self.advance(now);
         self.classes[class].served
@@ -169,7 +170,7 @@ impl Fluid {
         }
     }
 
-    /// Who shares in a group's capacity now.
+    /// The present sharers of a group's capacity.
     fn shares(&self, group: usize) -> Vec<Share> {
         let group = &self.groups[group];
         let classes = group.classes.iter().map(|&index| {
@@ -187,8 +188,8 @@ impl Fluid {
     }
 }
 
-/// Divides a capacity by weight; nobody gets more than it can use. Those that can use least for
-/// their weight come first: as soon as one of them does not reach its cap, none after it does.
+/// Divides a capacity by weight; no sharer gets more than its cap. Sharers with the smallest cap
+/// for their weight come first: once one of them stays below its cap, all after it do.
 fn divide(mut shares: Vec<Share>, mut capacity: u128) -> Vec<(Who, u128)> {
     shares.sort_by(|a, b| (a.cap * u128::from(b.weight)).cmp(&(b.cap * u128::from(a.weight))));
     let weigh = |share: &Share| u128::from(share.weight) * u128::from(share.count);
@@ -209,15 +210,15 @@ fn divide(mut shares: Vec<Share>, mut capacity: u128) -> Vec<(Who, u128)> {
 mod tests {
     use super::*;
 
-    /// A machine of tasks that are all runnable from 0 on, given as group and weight; what each
-    /// got at 1,200 ns.
+    /// A machine whose tasks, given as group and weight, are all runnable from 0 on. Returns the
+    /// service of each at 1,200 ns.
     fn shared(nr_cpus: u32, groups: &[GroupFacts], tasks: &[(u32, u64)]) -> Vec<Nanos> {
         let mut fluid = Fluid::new(nr_cpus, groups);
         let classes: Vec<usize> = tasks.iter().map(|task| fluid.class(task.0, task.1)).collect();
         for (task, class) in tasks.iter().zip(&classes) {
             fluid.set_active(0, task.0, *class, true);
         }
-        // Rounding down may cost the last nanosecond.
+        // Rounding down may lose the last nanosecond.
         let whole = |class: &usize| Fluid::whole_ns(fluid.served(1_200, *class) + (1 << 40));
         classes.iter().map(whole).collect()
     }
@@ -229,16 +230,17 @@ mod tests {
         assert_eq!(shared(1, &ROOT, &[(0, 1024), (0, 1024), (0, 2048)]), [300, 300, 600]);
     }
 
-    /// The heavy task could use 2 x 10/12 CPUs, but one is all that it can: the others share the
-    /// rest (the example of Surplus Fair Scheduling, section 1.2, with one more task).
+    /// The weight of the heavy task is worth 2 x 10/12 CPUs, but it can use only one; the others
+    /// share the rest (the example of Surplus Fair Scheduling, section 1.2, with one more task).
     #[test]
     fn no_task_gets_more_than_a_cpu() {
         assert_eq!(shared(2, &ROOT, &[(0, 10), (0, 1), (0, 1)]), [1_200, 600, 600]);
         assert_eq!(shared(4, &ROOT, &[(0, 5), (0, 1)]), [1_200, 1_200]);
     }
 
-    /// Two groups of equal weight, three tasks and one: the one gets half, each of the three a
-    /// sixth. With four CPUs the lone task can use one only, the others have one each.
+    /// Two groups of equal weight with three tasks and one: the single task gets half, each of the
+    /// three a sixth. With four CPUs the single task can use only one, and the others have one
+    /// each.
     #[test]
     fn groups_share_first() {
         let group = GroupFacts { parent: 0, weight: 1024, is_limited: false };
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(shared(2, &groups, &tasks), [400, 400, 400, 1_200]);
     }
 
-    /// A group in a group, and a task beside it: 1/2 for the task, 1/4 for each of the others.
+    /// A group within a group, and a task next to it: 1/2 for the task, 1/4 for each of the others.
     #[test]
     fn groups_nest() {
         let inner = GroupFacts { parent: 1, weight: 1024, is_limited: false };
@@ -257,7 +259,7 @@ mod tests {
         assert_eq!(shared(1, &groups, &[(0, 1024), (1, 1024), (2, 1024)]), [600, 300, 300]);
     }
 
-    /// Who sleeps has no part, and the others take it at once.
+    /// A sleeping task gets nothing, and the others take its share at once.
     #[test]
     fn shares_follow_who_is_runnable() {
         let mut fluid = Fluid::new(1, &ROOT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Follows tasks and CPUs through the events, once for all measures of the analysis: what each
-//! event ends and begins. Memory: some words a task and a CPU.
+//! Follows tasks and CPUs through the events, once for all measures of the analysis, and reports
+//! what each event ends and begins. Memory: some words for each task and CPU.
 
 use super::context::Context;
 use crate::life::{Life, Past, State};
@@ -8,18 +8,18 @@ use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId};
 
-/// What a CPU does.
+/// The activity of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Runs {
-    /// No event has told it yet, or events were lost.
+    /// Unknown: no event has shown it yet, or events were lost.
     #[default]
     Unknown,
-    /// No task of the run.
+    /// The CPU runs no task of the run.
     Idle,
     Task(TaskId),
 }
 
-/// A CPU turns to something else.
+/// A change of a CPU's activity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
     pub now: Nanos,
@@ -29,23 +29,23 @@ pub(crate) struct Turn {
     pub runs: Runs,
 }
 
-/// A task's state changes.
+/// A change of a task's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
     pub now: Nanos,
     pub task: TaskId,
     pub past: Past,
-    /// The CPU on which it was until now.
+    /// The CPU before the change.
     pub from: CpuId,
-    /// The state from now on.
+    /// The state after the change.
     pub state: State,
-    /// The CPU on which it is from now on.
+    /// The CPU after the change.
     pub cpu: CpuId,
-    /// What the sleep that ends was on.
+    /// The object of the sleep that ends.
     pub blocked_on: Option<ObjectId>,
 }
 
-/// A waiting task goes to the queue of another CPU.
+/// A move of a waiting task to the queue of another CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Move {
     pub now: Nanos,
@@ -54,30 +54,31 @@ pub(crate) struct Move {
     pub to: CpuId,
 }
 
-/// What one event did, in this order: the CPU's turn, the tasks' changes, the move.
+/// The effects of one event, in this order: the CPU's turn, the tasks' changes, the move.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effects {
     pub turn: Option<Turn>,
-    /// The task that vanished, the one that left, the one that came; or the one that was woken.
+    /// Changes of the task that vanished, the one that left, and the one that came; or of the one
+    /// that was woken.
     pub changes: [Option<Change>; 3],
     pub moved: Option<Move>,
-    /// The recording turns out to begin here, in the midst of things.
+    /// Whether the recording begins at this event, while tasks are already running.
     pub is_attached: bool,
 }
 
-/// A task.
+/// The followed state of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Followed {
     pub life: Life,
-    /// Where it runs or waits, or did so last.
+    /// The CPU where it runs or waits, or last did.
     pub cpu: CpuId,
     /// Index of its description.
     pub spec: Option<u32>,
-    /// Has said on what it is about to block.
+    /// The object on which it announced to block.
     announced: Option<ObjectId>,
-    /// What its sleep is on.
+    /// The object of its sleep.
     blocked_on: Option<ObjectId>,
-    /// CPUs on which it was seen to run.
+    /// CPUs on which the trace has shown it running.
     pub seen_on: CpuMask,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Followed {
 struct Cpu {
     runs: Runs,
     since_ns: Nanos,
-    /// What was seen to come last, events lost or not.
+    /// The last task seen to come, whether or not events were lost.
     came: Option<TaskId>,
 }
 
@@ -116,7 +117,7 @@ impl Follower {
         &mut self.cpus[cpu.index()]
     }
 
-    /// Each CPU with what it does and since when.
+    /// Each CPU with its activity and the start of that.
     pub fn cpus(&self) -> impl Iterator<Item = (CpuId, Runs, Nanos)> {
         (0..).zip(&self.cpus).map(|(number, cpu)| (CpuId(number), cpu.runs, cpu.since_ns))
     }
@@ -132,7 +133,7 @@ impl Follower {
         });
     }
 
-    /// What `event` does. Times that go back count as the latest.
+    /// The effects of `event`. A time that goes backwards counts as the latest one.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Effects {
         let mut effects = Effects::default();
@@ -167,7 +168,7 @@ impl Follower {
                     self.tasks.iter_mut().for_each(|task| task.life.attach());
                     effects.is_attached = true;
                 }
-                // Nothing is known of any CPU.
+                // The activity of every CPU is unknown.
                 self.cpus.iter_mut().for_each(|cpu| cpu.runs = Runs::Unknown);
                 effects.turn = self.turn(now, cpu, Runs::Unknown);
             }
@@ -177,7 +178,7 @@ impl Follower {
         effects
     }
 
-    /// What a part of a longer trace begins with.
+    /// Records the state in which a part of a longer trace begins.
     pub fn found(&mut self, found: Found) -> Effects {
         let (mut effects, now) = (Effects::default(), self.last_ns);
         if let Found::Runs { cpu, task } = found {
@@ -210,7 +211,7 @@ impl Follower {
         let expected = prev.map_or(Runs::Idle, Runs::Task);
         let mut turn = self.turn(now, cpu, next.map_or(Runs::Idle, Runs::Task));
         if let Some(turn) = turn.as_mut().filter(|turn| turn.was != expected) {
-            // A switch is missing: what the CPU did since the last one is not known.
+            // A switch is missing, so the CPU's activity since the last one is unknown.
             turn.was = Runs::Unknown;
         }
         effects.turn = turn;
@@ -265,7 +266,8 @@ impl Follower {
         let task = self.tasks.get(id.index())?;
         let (cpu, since_ns) = (task.cpu, task.life.since_ns);
         let change = self.change(end_ns, id, cpu, |life| life.close(end_ns))?;
-        // A task whose exit was seen, but not the switch after it, ended before the end.
+        // If the trace shows a task's exit but not the switch after it, the task ended before the
+        // end of the run.
         Some(Change { now: since_ns + change.past.ns, ..change })
     }
 }

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lag against ideal fair sharing: how much less CPU time a task got than its weight is worth.
+//! Lag against ideal fair sharing: how much less CPU time a task got than its weight entitles it
+//! to.
 //!
-//! Formula: lag(t) = S(t0, t) - s(t0, t), where t0 is the moment at which the task became runnable
-//! (release or wake-up; a preemption does not begin anew), s the time that it ran since, and S what
-//! it would have got since on the ideal machine ([`super::fluid`]), which at each moment serves the
-//! tasks that are runnable on the real one. Positive: it is behind. Unit: ns.
-//! Between two switches of the task its lag only rises (it waits) or only falls (it runs), so its
-//! extremes lie at its own switches and at the end of the run: they are exact. The mean is that of
+//! Formula: lag(t) = S(t0, t) - s(t0, t). t0 is the moment when the task became runnable (release
+//! or wake-up; a preemption does not restart it). s is the time that it ran since then. S is its
+//! service since then on the ideal machine ([`super::fluid`]), which at each moment serves the
+//! tasks that are runnable on the real one. A positive lag means that the task is behind. Unit: ns.
+//!
+//! Between two switches of a task, its lag only rises (it waits) or only falls (it runs). So its
+//! extremes are at its own switches and at the end of the run, and are exact. The mean is that of
 //! |lag| over these moments, not over time.
+//!
 //! Source: I. Stoica, H. Abdel-Wahab, K. Jeffay and others, A Proportional Share Resource
 //! Allocation Algorithm for Real-Time, Time-Shared Systems, RTSS 1996, equation 3.
-//! Weights are those with which tasks start: nice, SCHED_IDLE (3), cpu.weight. Real-time tasks
-//! count as fair ones of their nice value: their lag shows what their policy takes from the others.
-//! Affinity: CPUs that no task's affinity connects are machines of their own; where affinities
-//! overlap, the ideal machine shares all the CPUs that they connect among all their tasks.
-//! Left out: cpu.max, different speeds of CPUs, what a task changes of its attributes as it runs.
+//!
+//! Weights are the initial ones: nice, SCHED_IDLE (3), cpu.weight. Real-time tasks count as fair
+//! tasks of their nice value: their lag shows what their policy takes from the others.
+//!
+//! Affinity: CPUs that no task's affinity connects are separate machines. If affinities overlap,
+//! the ideal machine shares all the CPUs that they connect among all their tasks.
+//!
+//! Left out: cpu.max, different speeds of CPUs, changes that a task makes to its attributes while
+//! it runs.
 
 use super::context::Context;
 use super::fluid::Fluid;
@@ -27,17 +34,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lag {
-    /// The furthest that it was behind.
+    /// The furthest that it was behind (ns).
     pub behind_ns_max: u64,
     /// When that was.
     pub behind_at_ns: u64,
-    /// The furthest that it was ahead.
+    /// The furthest that it was ahead (ns).
     pub ahead_ns_max: u64,
     /// When that was.
     pub ahead_at_ns: u64,
     /// Mean of the lag's absolute value over the task's switches and the end of the run.
     pub abs_ns_mean: u64,
-    /// Moments at which the lag was looked at.
+    /// Number of moments at which the lag was computed.
     pub count: u64,
 }
 
@@ -79,7 +86,7 @@ pub(crate) struct Lags {
 }
 
 impl Lags {
-    /// None where the CPUs are not known.
+    /// `None` if the CPUs are unknown.
     pub fn new(context: &Context) -> Option<Self> {
         if context.cpus.is_empty() {
             return None;
@@ -125,7 +132,7 @@ impl Lags {
                 task.sample(now, served);
             }
         }
-        // After a hole in the trace the lag is not known: it begins anew.
+        // After a gap in the trace the lag is unknown, so it restarts.
         let begins = is_runnable && (!task.is_active || !change.past.is_known);
         if task.is_active != is_runnable {
             fluid.set_active(now, task.group, task.class, is_runnable);
@@ -160,8 +167,8 @@ mod tests {
         .collect()
     }
 
-    /// Two tasks of 20, quantum 10. Task 0: 0 at 0, 10 - 5 = 5 ahead at 10, 0 at 20, 5 ahead at 30,
-    /// where it ends. Task 1 waits: 5 behind at 10, 0 at 20, 5 behind at 30, and then runs alone.
+    /// Two tasks of 20, quantum 10. Task 0: 0 at 0; 10 - 5 = 5 ahead at 10; 0 at 20; 5 ahead at 30,
+    /// where it ends. Task 1 waits: 5 behind at 10; 0 at 20; 5 behind at 30; then it runs alone.
     #[test]
     fn round_robin_of_two() {
         let analysis = analyse(1, &run::round_robin(&[20, 20], 10));
@@ -179,8 +186,8 @@ mod tests {
         let weigh = |weight| SpecFacts { weight, ..SpecFacts::default() };
         let specs = vec![weigh(3_072), weigh(1_024)];
         let analysis = analyse_with(Context { specs, ..context(1) }, &s);
-        // Task 0: 0 at 0, 2.5 ahead at 10 (rounded up, for service is rounded down), 20 behind at
-        // 40, where it is switched in and the run ends.
+        // Task 0: 0 at 0, 2.5 ahead at 10 (rounded up, because service is rounded down), 20 behind
+        // at 40, where it is switched in and the run ends.
         assert_eq!(of(&analysis)[0], (20, 40, 3, 10, 10));
         assert_eq!((of(&analysis)[1].2, of(&analysis)[1].3), (20, 40));
     }
@@ -198,7 +205,7 @@ mod tests {
         assert_eq!((lags[0].2, lags[0].3), (11, 30));
     }
 
-    /// A task alone on its CPU is never behind, whatever the others do on theirs.
+    /// A task alone on its CPU is never behind, whatever runs on the other CPUs.
     #[test]
     fn cpus_that_nothing_connects_are_machines_of_their_own() {
         let mut s = Script::new(3);
@@ -216,7 +223,7 @@ mod tests {
         assert_eq!((lags[0].2, lags[1].0, lags[2].0, lags[2].2), (15, 15, 0, 0));
     }
 
-    /// A sleep ends the account: what came before it is neither owed nor owing.
+    /// A sleep ends the account: no lag from before it remains.
     #[test]
     fn a_wakeup_begins_anew() {
         let mut s = Script::new(2);
@@ -224,7 +231,7 @@ mod tests {
         s.switch(40, Some(0), Some(1), SwitchOut::Sleeping).wakeup(60, 0);
         s.switch(60, Some(1), Some(0), SwitchOut::Preempted).end(60);
         let analysis = analyse(1, &s);
-        // 20 ahead when it went to sleep; when it comes back it owes nothing.
+        // 20 ahead when it went to sleep; it wakes with a lag of 0.
         assert_eq!(of(&analysis)[0], (0, 0, 20, 40, 5));
         assert_eq!(analysis.tasks[0].lag.unwrap().count, 4);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The analysis of a trace: what tasks did with their lives, who kept them waiting, how deep the
-//! run queues were. One file a measure; [`Analyser`] computes all of them in one pass.
+//! The analysis of a trace: the states of tasks, what kept them waiting, and the depth of the run
+//! queues. Each measure has a file; [`Analyser`] computes all of them in one pass.
 //!
-//! It reads the trace and [`Context`] only, so that it is the same for the simulator, the host and
-//! traces that others recorded. Memory grows with the tasks and CPUs and not with time. It costs
-//! more than the plain measures and is made only when asked for.
+//! It reads only the trace and [`Context`], so it works alike for the simulator, the host and
+//! foreign traces. Memory grows with the number of tasks and CPUs, not with time. It costs more
+//! than the plain measures and runs only on request.
 
 pub mod antagonists;
 pub mod breakdown;
@@ -49,7 +49,7 @@ use starvation::Starvation;
 use stays::StayLog;
 use wasted::Violations;
 
-/// What the analysis says of one task.
+/// The analysis of one task.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskAnalysis {
@@ -62,13 +62,13 @@ pub struct TaskAnalysis {
     pub name: String,
     /// Release (or first event) to exit, or to the end of the run.
     pub life_ns: u64,
-    /// What it did; the times add up to `life_ns`.
+    /// Time in each state; the times add up to `life_ns`.
     pub states: Vec<StateTime>,
-    /// Who ran while it waited.
+    /// The tasks that ran while it waited.
     pub antagonists: Antagonists,
-    /// How far it was from ideal fair sharing; null where the CPUs are not known.
+    /// Deviation from ideal fair sharing; null if the CPUs are unknown.
     pub lag: Option<Lag>,
-    /// CPU time and units of work over time; the first 64 tasks have one.
+    /// CPU time and units of work over time, for the first 64 tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
@@ -90,14 +90,14 @@ pub struct Analysis {
     pub depth: Depth,
     /// Runnable tasks of each CPU.
     pub cpus: Vec<Depth>,
-    /// Waits that were too long.
+    /// Waits at or above the threshold.
     pub starved: Findings<Starved>,
     /// CPUs that were idle while a task waited elsewhere.
     pub wasted: Findings<Wasted>,
 }
 
 impl Analysis {
-    /// Makes the times of what was found those of a longer trace, of which this run begins at
+    /// Shifts the times of findings to those of a longer trace, in which this run begins at
     /// `from_ns`. Curves and lengths stay as they are.
     pub fn shift(&mut self, from_ns: Nanos) {
         let shift = |time: &mut u64| *time = time.saturating_add(from_ns);
@@ -118,14 +118,14 @@ impl Analysis {
         }
     }
 
-    /// Leaves out the rows of other tasks than those that `is_wanted`. Findings are chosen as they
-    /// are made: [`Context::wanted`].
+    /// Removes the rows of tasks that are not `is_wanted`. Findings are selected when they are
+    /// made: [`Context::wanted`].
     pub fn retain(&mut self, is_wanted: impl Fn(u32) -> bool) {
         self.tasks.retain(|task| is_wanted(task.id));
     }
 }
 
-/// The sink.
+/// The sink that computes the analysis.
 #[derive(Clone, Debug)]
 pub struct Analyser {
     context: Context,
@@ -199,7 +199,7 @@ impl Analyser {
         }
     }
 
-    /// The result. Without a call of `end`, the run ends with its last event.
+    /// Returns the result. Without a call of `end`, the run ends with its last event.
     pub fn finish(mut self) -> Analysis {
         let end_ns = self.end_ns.max(self.follower.last_ns);
         let nr_cpus = self.context.cpus.iter().last().map_or(0, |cpu| cpu.index() + 1);
@@ -234,7 +234,7 @@ impl Analyser {
     }
 }
 
-/// What measures ask of the machine.
+/// The parts of the analysis that findings use.
 const fn view<'a>(
     context: &'a Context,
     names: &'a Names,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and process ids of tasks, each name once, and which tasks share it.
+//! Names and process ids of tasks. Each name is stored once, with the number of tasks that share
+//! it.
 //!
-//! Bounded memory: beyond [`NAMES_MAX`] names all others are one.
+//! Bounded memory: all names after [`NAMES_MAX`] count as one.
 
 use schedlab_model::TaskId;
 use schedlab_model::trace::TaskInfo;
 use std::collections::BTreeMap;
 
-/// Names that are told apart.
+/// Maximum number of distinct names.
 const NAMES_MAX: usize = 1 << 20;
-/// What all others are called.
+/// The common name of all later names.
 const OTHERS: &str = "(other names)";
 
 /// Number of a name, in order of appearance.
@@ -21,11 +22,11 @@ pub(crate) struct NameId(pub u32);
 struct Entry {
     name: String,
     nr_tasks: u64,
-    /// A task that has it or had it.
+    /// A task that has or had the name.
     task: TaskId,
 }
 
-/// The names.
+/// The names of all tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     /// Name and process id of each task.
@@ -35,14 +36,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The next task.
+    /// Adds the next task.
     pub fn task(&mut self, info: &TaskInfo) {
         let task = TaskId(self.tasks.len() as u32);
         let name = self.enter(&info.name, task);
         self.tasks.push((name, info.pid));
     }
 
-    /// From now on the task has another name.
+    /// Records a task's new name.
     pub fn renamed(&mut self, task: TaskId, name: &str) {
         let Some(&(old, pid)) = self.tasks.get(task.index()) else { return };
         self.entries[old.0 as usize].nr_tasks -= 1;
@@ -71,23 +72,23 @@ impl Names {
         self.tasks.len()
     }
 
-    /// The present name of a task that was announced, as a number.
+    /// Number of the present name of an announced task.
     pub fn id(&self, task: TaskId) -> NameId {
         self.tasks.get(task.index()).map_or(NameId(u32::MAX), |(name, _)| *name)
     }
 
-    /// The present name of a task; empty for one that was not announced.
+    /// The present name of a task; empty if no event announced it.
     pub fn name(&self, task: TaskId) -> &str {
         let entry = self.entries.get(self.id(task).0 as usize);
         entry.map_or("", |entry| entry.name.as_str())
     }
 
-    /// Its process id; none in the simulator.
+    /// Its process id; `None` in the simulator.
     pub fn pid(&self, task: TaskId) -> Option<u32> {
         self.tasks.get(task.index()).map(|(_, pid)| *pid).filter(|pid| *pid > 0)
     }
 
-    /// A name, how many tasks have it now, and the process id where it is one task's alone.
+    /// A name, the number of tasks that have it now, and the process id if only one has it.
     pub fn sharers(&self, name: NameId) -> (&str, u64, Option<u32>) {
         let Some(entry) = self.entries.get(name.0 as usize) else { return ("", 0, None) };
         let pid = self.pid(entry.task).filter(|_| entry.nr_tasks <= 1);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress over time: how much CPU time a task had got, and how many units of work it had
-//! finished, at each moment.
+//! Progress over time: CPU time and finished units of work of each task, at each moment.
 //!
 //! Formula: sums from the start of the run to the end of each bin. Unit: ns, and units of work.
-//! Source: study S0, whose programs record the time of each unit of work; CPU time is the progress
-//! of a program that marks none.
+//!
+//! Source: study S0, whose programs record the time of each unit of work. For a program that marks
+//! no units, CPU time is the progress.
+//!
 //! Bounded memory: [`BINS`] bins, joined when the run outgrows them, for the first [`TASKS_MAX`]
-//! tasks. The exact time of each unit is kept by the timeline (`progress` of a result).
+//! tasks. The timeline (`progress` of a result) keeps the exact time of each unit.
 
 use super::follow::Change;
 use super::series::{Bins, join};
@@ -14,26 +15,26 @@ use crate::life::State;
 use schedlab_model::{Nanos, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// Bins of a task's curve.
+/// Number of bins of a task's curve.
 pub const BINS: usize = 128;
-/// Tasks that have a curve: the first ones.
+/// Number of tasks with a curve: the first ones.
 pub const TASKS_MAX: usize = 64;
 
 /// The progress of one task.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Progress {
-    /// Width of a bin: the value k is that at k + 1 times it; after the last value it does not
-    /// change.
+    /// Width of a bin (ns). The value with index k belongs to time (k + 1) * `bin_ns`; after the
+    /// last value it stays constant.
     pub bin_ns: u64,
-    /// CPU time that it had got.
+    /// CPU time so far (ns).
     pub cpu_time_ns: Vec<u64>,
-    /// Units of work that it had finished; empty if it marks none.
+    /// Finished units of work so far; empty if the task marks none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<u64>,
 }
 
-/// What falls into each bin.
+/// Amounts in each bin.
 #[derive(Clone, Debug, Default)]
 struct Row {
     cpu_time_ns: Vec<u64>,
@@ -89,7 +90,7 @@ impl Advances {
         }
     }
 
-    /// The task has finished a unit of work.
+    /// Records a finished unit of work.
     pub fn unit(&mut self, now: Nanos, task: TaskId) {
         if task.index() < self.rows.len() {
             self.reach(now);
@@ -119,7 +120,7 @@ mod tests {
     use crate::testing::Script;
     use schedlab_model::{EventKind, SwitchOut, TaskId};
 
-    /// 100 bins would do for 102,400 ns; 200,000 ns need wider ones: 2,048 ns.
+    /// 100 bins are enough for 102,400 ns; 200,000 ns need wider bins of 2,048 ns.
     #[test]
     fn progress_is_the_sum_so_far() {
         let mut s = Script::new(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A quantity over time in a fixed number of bins: whenever the run outgrows them, neighbours are
-//! joined and the bins are twice as wide. So the memory does not depend on the length of the run.
+//! A quantity over time in a fixed number of bins. When the run outgrows them, neighbouring bins
+//! are joined and become twice as wide, so memory does not depend on the length of the run.
 
 use schedlab_model::Nanos;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 /// Width of the first bins (ns).
 const WIDTH_MIN: Nanos = 1 << 10;
 
-/// A curve: mean and greatest value in each bin.
+/// A curve: mean and maximum in each bin.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
-    /// Width of a bin: bin k is from k to k + 1 times it; the last one may end earlier.
+    /// Width of a bin (ns): bin k reaches from k to k + 1 times this width; the last one may end
+    /// earlier.
     pub bin_ns: u64,
     /// Mean over the time of each bin.
     pub mean: Vec<f64>,
-    /// Greatest value in each bin.
+    /// Maximum in each bin.
     pub max: Vec<u64>,
 }
 
-/// Equal bins over a time that grows.
+/// Equal bins over a growing time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bins {
     pub width: Nanos,
@@ -32,12 +33,12 @@ impl Bins {
         Self { width: WIDTH_MIN, nr_max }
     }
 
-    /// Whether the bins must be joined to reach `end`.
+    /// Whether bins must be joined to reach `end`.
     pub fn is_outgrown(&self, end: Nanos) -> bool {
         end.div_ceil(self.width) > self.nr_max as u64
     }
 
-    /// The parts of `from..to` that lie in each bin.
+    /// The part of `from..to` in each bin.
     pub fn parts(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (usize, Nanos)> {
         let width = self.width;
         let (first, last) = (from / width, to.saturating_sub(1) / width);
@@ -49,7 +50,7 @@ impl Bins {
     }
 }
 
-/// Joins neighbours.
+/// Joins neighbouring bins.
 pub(crate) fn join<T: Copy>(bins: &mut Vec<T>, both: impl Fn(T, T) -> T) {
     let joined = |pair: &[T]| match pair {
         [one, other] => both(*one, *other),
@@ -80,7 +81,7 @@ impl Series {
         Self { bins: Bins::new(nr_bins), values: Vec::new(), value: 0, since_ns: 0 }
     }
 
-    /// The value is `value` from `now` on.
+    /// Sets the value from `now` on.
     pub fn set(&mut self, now: Nanos, value: u64) {
         self.advance(now);
         self.value = value;
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(curve.max, [2, 6, 0]);
     }
 
-    /// Eight bins' worth of time in four: the area is the same.
+    /// Eight bins' worth of time in four bins: the area stays the same.
     #[test]
     fn joining_keeps_the_area() {
         let mut series = Series::new(4);

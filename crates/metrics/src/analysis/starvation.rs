@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starvation: waits of runnable tasks that lasted too long, and what kept them waiting.
+//! Starvation: waits of runnable tasks that lasted too long, and their causes.
 //!
-//! Formula: each wait (as in `wait`, and one that the end of the run cuts off) of at least the
-//! threshold. Its cause is what the CPU on which the task waited last did during the wait. Unit:
+//! Formula: each wait (as in `wait`, or cut off by the end of the run) of at least the threshold.
+//! The CPU on which the task waited last decides the cause, by what it did during the wait. Unit:
 //! ns.
+//!
 //! Source: the watchdogs of Linux do the same with longer thresholds: sched_ext (30 s,
 //! kernel/sched/ext.c), the hung task detector (120 s, kernel/hung_task.c).
 
@@ -15,7 +16,7 @@ use super::names::Names;
 use crate::life::State;
 use serde::{Deserialize, Serialize};
 
-/// A wait that was too long.
+/// A wait at or above the threshold.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Starved {
@@ -26,24 +27,24 @@ pub struct Starved {
     pub pid: Option<u32>,
     /// Name.
     pub name: String,
-    /// When it began to wait.
+    /// Start of the wait (ns).
     pub from_ns: u64,
-    /// When it got a CPU, or the end of the run.
+    /// End of the wait: when it got a CPU, or the end of the run (ns).
     pub to_ns: u64,
-    /// How long.
+    /// Length of the wait (ns).
     pub ns: u64,
     /// Whether it still waited at the end of the run.
     pub is_open: bool,
     /// The CPU on which it waited last.
     pub cpu: u32,
-    /// What this CPU did for at least half of the wait: `throttled` (a cpu.max of the task's group,
-    /// or real-time throttling, kept it off), `higher-class` (tasks of a higher class or real-time
-    /// priority ran), `idle` (no task of the run ran), `unknown`, else `same-class` (tasks of its
-    /// own class ran).
+    /// What this CPU did for at least half of the wait. `throttled`: a cpu.max limit of the task's
+    /// group, or real-time throttling, kept it from running. `higher-class`: tasks of a higher
+    /// class or real-time priority ran. `idle`: no task of the run ran. `unknown`: the trace does
+    /// not show it. Otherwise `same-class`: tasks of its own class ran.
     pub cause: String,
-    /// Who ran there meanwhile, the longest first; at most 5.
+    /// Tasks that ran there meanwhile, the longest first; at most 5.
     pub ran: Vec<Antagonist>,
-    /// How long it was idle meanwhile.
+    /// How long the CPU was idle meanwhile (ns).
     pub idle_ns: u64,
 }
 
@@ -105,8 +106,8 @@ mod tests {
         analyse_with(context, script).starved.longest
     }
 
-    /// Task 0 runs 0..150, task 1 waits meanwhile; then task 0 waits for 99, which is not enough,
-    /// and at last for 140, which the end cuts off.
+    /// Task 0 runs 0..150 while task 1 waits. Then task 0 waits for 99, which is too short, and
+    /// finally for 140, which the end cuts off.
     fn script() -> Script {
         let mut s = Script::new(2);
         s.fork(0, 0).fork(0, 1).switch(0, None, Some(0), SwitchOut::Idle);
@@ -135,7 +136,7 @@ mod tests {
         let causes = |specs: Vec<SpecFacts>, groups: &[GroupFacts]| -> Vec<String> {
             starved(specs, groups, &script()).into_iter().map(|one| one.cause).collect()
         };
-        // A FIFO task runs, then it waits for a fair one: only throttling does that.
+        // A FIFO task runs, then waits for a fair one: only throttling causes that.
         assert_eq!(causes(vec![fifo, fair], &[]), ["higher-class", "throttled"]);
         let limited = GroupFacts { parent: 0, weight: 1024, is_limited: true };
         let nested = GroupFacts { parent: 1, weight: 1024, is_limited: false };

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each CPU did, to be gone through when a wait ends: the last stays one by one, those before
-//! as sums over blocks of them.
+//! A log of what each CPU did, read when a wait ends: the last stays one by one, earlier ones as
+//! sums over blocks.
 //!
-//! Memory: up to [`STAYS_MAX`] stays and [`BLOCKS_MAX`] blocks a CPU. Where there are more,
-//! neighbours are joined, so the past is remembered the coarser the older it is. A block names at
-//! most [`TASKS_MAX`] tasks.
+//! Memory: up to [`STAYS_MAX`] stays and [`BLOCKS_MAX`] blocks for each CPU. With more,
+//! neighbouring blocks are joined, so older parts of the log are coarser. A block names at most
+//! [`TASKS_MAX`] tasks.
 
 use super::follow::{Follower, Runs, Turn};
 use schedlab_model::{CpuId, Nanos, TaskId};
 use std::collections::VecDeque;
 
-/// Stays that are remembered one by one of each CPU.
+/// Maximum number of single stays in the log of a CPU.
 pub const STAYS_MAX: usize = 512;
-/// Stays that make a block.
+/// Number of stays in a block.
 const BLOCK: usize = 256;
-/// Blocks of a CPU.
+/// Maximum number of blocks of a CPU.
 const BLOCKS_MAX: usize = 128;
-/// Tasks that a block names: those that ran longest.
+/// Maximum number of tasks that a block names: those that ran longest.
 const TASKS_MAX: usize = 256;
 
 /// What one CPU did over many stays.
@@ -24,10 +24,10 @@ const TASKS_MAX: usize = 256;
 struct Block {
     from: Nanos,
     to: Nanos,
-    /// Each task once.
+    /// Each task once, with its time.
     tasks: Vec<(TaskId, Nanos)>,
     idle_ns: Nanos,
-    /// Not known, or of tasks that are not named.
+    /// Time that is unknown, or belongs to unnamed tasks.
     unknown_ns: Nanos,
 }
 
@@ -51,7 +51,7 @@ impl Block {
         }
     }
 
-    /// With the one after it.
+    /// Joins this block with the next one.
     fn join(&mut self, next: &Self) {
         debug_assert_eq!(self.to, next.from, "blocks leave no gap");
         self.to = next.to;
@@ -62,11 +62,11 @@ impl Block {
     }
 }
 
-/// What one CPU did.
+/// The log of one CPU.
 #[derive(Clone, Debug, Default)]
 struct Log {
     blocks: VecDeque<Block>,
-    /// Starts and what it did from then on; the end of one is the start of the next.
+    /// The start of each activity; it ends at the start of the next.
     past: VecDeque<(Nanos, Runs)>,
 }
 
@@ -87,8 +87,8 @@ impl Log {
         }
     }
 
-    /// Joins the two neighbours that are shortest by their age: of a wait that began in them, least
-    /// is forgotten.
+    /// Joins the two neighbouring blocks that are shortest for their age: this loses least about a
+    /// wait that began in them.
     fn coarsen(&mut self) {
         let now = self.blocks.back().map_or(0, |last| last.to);
         let pair = |at: usize| {
@@ -107,14 +107,14 @@ impl Log {
     }
 }
 
-/// The stays of all CPUs.
+/// The logs of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StayLog {
     cpus: Vec<Log>,
 }
 
 impl StayLog {
-    /// The log of a run whose CPUs do what `follower` says.
+    /// A log that starts with the CPUs' activity in `follower`.
     pub fn new(follower: &Follower) -> Self {
         let log = |(_, runs, since_ns)| Log {
             past: VecDeque::from([(since_ns, runs)]),
@@ -133,7 +133,7 @@ impl StayLog {
         let past = &mut log.past;
         debug_assert!(past.back().is_none_or(|last| last.0 <= turn.now), "{turn:?} after {past:?}");
         match past.back_mut() {
-            // What was thought to run there turns out to be not known.
+            // The assumed activity turns out to be unknown.
             Some(last) => last.1 = turn.was,
             None => past.push_back((turn.since_ns, turn.was)),
         }
@@ -143,8 +143,8 @@ impl StayLog {
         }
     }
 
-    /// Calls `visit` with what `cpu` did between `from` and `to` and for how long, the latest
-    /// first. Gives the time at its beginning of which nothing is remembered.
+    /// Calls `visit` with the activity of `cpu` between `from` and `to` and its length, the latest
+    /// first. Returns the time at the start that the log no longer covers.
     pub fn walk(
         &self,
         cpu: CpuId,
@@ -164,7 +164,7 @@ impl StayLog {
             end = end.min(start);
         }
         for block in log.blocks.iter().rev() {
-            // A block of which a part counts does not tell what was in that part.
+            // If only a part of a block counts, the block does not show what was in that part.
             if end <= from || block.from < from || block.to > end {
                 break;
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The analysis of hand-made traces.
+//! Helpers for the analysis of hand-made traces.
 
 use super::{Analyser, Analysis, Context};
 use crate::testing::Script;
 use schedlab_model::CpuMask;
 
-/// A run of equal tasks on the first `nr_cpus` CPUs.
+/// A context of equal tasks on the first `nr_cpus` CPUs.
 pub fn context(nr_cpus: u32) -> Context {
     Context { cpus: CpuMask::first(nr_cpus), is_whole: true, ..Context::default() }
 }

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Violations of work conservation: a CPU is idle while a task that may run there waits on another.
 //!
-//! Formula: the time that an idle spell of a CPU and a wait of a task on another CPU's queue have
-//! in common, from the threshold on. A wait begins anew where the task is moved. Unit: ns of an
-//! idle CPU. When a wait ends, the CPU that was idle longest beside it is told; when an idle spell
-//! ends, the task that waited longest.
+//! Formula: the overlap between an idle spell of a CPU and a wait of a task on another CPU's queue,
+//! if it reaches the threshold. A migration restarts a wait. Unit: ns of an idle CPU. When a wait
+//! ends, the finding names the CPU that was idle longest during it; when an idle spell ends, the
+//! task that waited longest.
+//!
 //! Source: the sanity checker of J.-P. Lozi and others, The Linux Scheduler: a Decade of Wasted
-//! Cores, EuroSys 2016, section 4.1; short violations are in the nature of balancing at intervals.
-//! What a task may use is its affinity; where that is not known (a trace of another tool), the CPUs
-//! on which it has been seen to run.
-//! Left out: of many waiting tasks only the [`CANDIDATES_MAX`] that wait longest are looked at when
-//! a CPU's idle spell ends. Idle means: no task of the run; on the host a CPU may be busy with
-//! others.
+//! Cores, EuroSys 2016, section 4.1. Short violations are normal, because balancing runs at
+//! intervals.
+//!
+//! A task's affinity decides which CPUs it may use. If it is unknown (a trace of another tool), the
+//! CPUs on which the task has run count.
+//!
+//! Left out: when a CPU's idle spell ends, the analysis looks only at the [`CANDIDATES_MAX`] tasks
+//! that wait longest. Idle means: no task of the run; on the host a CPU may be busy with other
+//! tasks.
 
 use super::findings::{Findings, Longest, View};
 use super::follow::{Change, Move, Runs, Turn};
@@ -20,7 +24,7 @@ use crate::life::State;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// Waiting tasks that are looked at when an idle spell ends.
+/// Maximum number of waiting tasks examined when an idle spell ends.
 pub const CANDIDATES_MAX: usize = 256;
 
 /// A CPU that was idle while a task waited elsewhere.
@@ -29,28 +33,28 @@ pub const CANDIDATES_MAX: usize = 256;
 pub struct Wasted {
     /// The idle CPU.
     pub cpu: u32,
-    /// From when on it was idle and the task waited.
+    /// Start of the time in which the CPU was idle and the task waited (ns).
     pub from_ns: u64,
-    /// To when.
+    /// End of that time (ns).
     pub to_ns: u64,
-    /// How long.
+    /// Length of that time (ns).
     pub ns: u64,
-    /// Number of the task that waited.
+    /// Number of the waiting task.
     pub task: u32,
     /// Its process id; null in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Name.
+    /// Its name.
     pub name: String,
     /// The CPU on whose queue it waited.
     pub waited_on: u32,
-    /// Why: `throttled` (a cpu.max of its group, or real-time throttling, kept it off),
-    /// `late-balance` (it was moved in the end: balancing came late), `not-balanced` (it ran where
-    /// it waited, or waits on).
+    /// Cause. `throttled`: a cpu.max limit of its group, or real-time throttling, kept it from
+    /// running. `late-balance`: it was moved in the end, so balancing was late. `not-balanced`: it
+    /// ran where it waited, or still waits.
     pub cause: String,
 }
 
-/// A place in the list of waiting tasks.
+/// An entry in the list of waiting tasks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiter {
     is_waiting: bool,
@@ -60,7 +64,7 @@ struct Waiter {
     after: Option<TaskId>,
 }
 
-/// The waiting tasks, the one that waits longest first.
+/// The waiting tasks, the longest wait first.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     tasks: Vec<Waiter>,
@@ -94,15 +98,16 @@ impl Queue {
     }
 }
 
-/// Finds the violations.
+/// Finds violations of work conservation.
 #[derive(Clone, Debug)]
 pub(crate) struct Violations {
     found: Longest<Wasted>,
-    /// Since when each CPU is idle.
+    /// Start of each CPU's idle spell.
     idle_since: Vec<Option<Nanos>>,
     nr_idle: usize,
     queue: Queue,
-    /// Task and time of the last finding, so that the end of both tells it once.
+    /// Task and time of the last finding, so that it appears only once if wait and idle spell end
+    /// together.
     last: Option<(TaskId, Nanos)>,
 }
 
@@ -119,7 +124,7 @@ impl Violations {
         }
     }
 
-    /// The recording turns out to begin in the midst of things: no CPU is known to be idle.
+    /// Handles a recording that begins while tasks are running: no CPU is known to be idle.
     pub fn attach(&mut self) {
         self.idle_since.fill(None);
         self.nr_idle = 0;
@@ -129,7 +134,7 @@ impl Violations {
         self.queue.tasks.push(Waiter::default());
     }
 
-    /// A CPU begins or ceases to be idle. Call before the changes of tasks of the same event.
+    /// Handles a CPU that becomes idle or busy. Call it before the task changes of the same event.
     #[inline]
     pub fn turn(&mut self, view: View<'_>, turn: &Turn) {
         let at = turn.cpu.index();
@@ -190,7 +195,7 @@ impl Violations {
         }
     }
 
-    /// A wait on `waited_on` ends, the task goes to `to`.
+    /// Handles the end of a wait on `waited_on`; the task goes to `to`.
     #[inline]
     fn wait_ends(
         &mut self,
@@ -251,7 +256,7 @@ impl Violations {
     }
 }
 
-/// Whether a task may run on a CPU, as far as is known.
+/// Whether a task may run on a CPU, as far as known.
 fn may_use(view: View<'_>, task: TaskId, cpu: CpuId) -> bool {
     let Some(task) = view.follower.tasks.get(task.index()) else { return false };
     view.context
@@ -270,7 +275,7 @@ mod tests {
 
     const LIMITS: Thresholds = Thresholds { starved_ns: 1_000_000, wasted_ns: 20 };
 
-    /// What is told: CPU, from, to, task, where it waited, cause.
+    /// A finding: CPU, start, end, task, CPU where it waited, cause.
     type Told = (u32, u64, u64, u32, u32, String);
 
     fn told(context: Context, script: &Script) -> Vec<Told> {
@@ -300,7 +305,7 @@ mod tests {
         let want: [Told; 2] =
             [(1, 0, 50, 1, 0, "not-balanced".into()), (1, 50, 100, 0, 0, "not-balanced".into())];
         assert_eq!(found, want);
-        // Affinity is no violation, and a limit is a cause.
+        // Affinity causes no violation; a limit is a cause.
         let pinned = SpecFacts { cpus: Some(CpuMask::only(CpuId(0))), ..SpecFacts::default() };
         assert_eq!(told(specs(vec![all, pinned]), &two_on_one()).len(), 1);
         let limited = GroupFacts { parent: 0, weight: 1024, is_limited: true };
@@ -310,8 +315,8 @@ mod tests {
         assert_eq!((found[0].5.as_str(), found[1].5.as_str()), ("throttled", "not-balanced"));
     }
 
-    /// CPU 1 is idle from 10 on; task 1, which waits since 5, is moved there at 40. Then CPU 1 is
-    /// idle from 50 to 60 only, which is not long enough.
+    /// CPU 1 is idle from 10 on. Task 1, which has waited since 5, moves there at 40. Then CPU 1 is
+    /// idle only from 50 to 60, which is too short.
     #[test]
     fn balancing_that_comes_late() {
         let mut s = Script::new(3);
@@ -327,8 +332,8 @@ mod tests {
         assert_eq!(found, [(1, 10, 40, 1, 0, "late-balance".to_string())]);
     }
 
-    /// The same without a migrate event, as some recorders leave it out; and a task that has been
-    /// seen on both CPUs, of which no affinity is known.
+    /// Some recorders leave out migrate events. The test also has a task of unknown affinity that
+    /// has run on both CPUs.
     #[test]
     fn what_was_seen_to_run_somewhere_may_run_there() {
         let mut s = Script::new(2);
@@ -349,7 +354,7 @@ mod tests {
         assert_eq!(told(Context { specs: vec![all], ..context(1) }, &s), []);
     }
 
-    /// The idle spell ends, the wait goes on.
+    /// The idle spell ends while the wait continues.
     #[test]
     fn another_task_takes_the_idle_cpu() {
         let mut s = Script::new(3);
