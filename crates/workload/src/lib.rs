@@ -21,5 +21,5 @@ pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.j
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
 pub use name::{NotAPair, WorkloadName, pair};
 #[cfg(feature = "rtapp")]
-pub use rtapp::{ReadError, ReadOutcome, Warning, read_rtapp, write_rtapp};
+pub use rtapp::{ReadError, ReadOutcome, Warning, read_rtapp, write_rtapp, write_rtapp_short};
 pub use warning::WarningKind;

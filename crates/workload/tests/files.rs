@@ -3,6 +3,7 @@
 //! Each loads, prints back to itself and validates against the published schema.
 
 use schedlab_model::Workload;
+use schedlab_workload::builtin::Param;
 use schedlab_workload::{BUILTINS, builtin, read_rtapp, write_rtapp};
 use serde_json::{Value, json};
 use std::fs;
@@ -220,24 +221,56 @@ fn the_reference_and_the_schema_describe_every_key() {
     }
 }
 
-/// The table of built-in workloads as the reference shows it.
+/// Whether two built-ins mean the same by a parameter; its default may differ.
+fn is_same(a: &Param, b: &Param) -> bool {
+    (a.name, a.kind, a.help) == (b.name, b.kind, b.help)
+}
+
+/// Parameters that more than half of the built-ins have, with the most frequent default.
+fn common_params() -> Vec<&'static Param> {
+    let all: Vec<&Param> = BUILTINS.iter().flat_map(|entry| entry.params).collect();
+    let count = |counts: &dyn Fn(&Param) -> bool| all.iter().filter(|p| counts(p)).count();
+    let mut common: Vec<&Param> = Vec::new();
+    for param in &all {
+        let often = 2 * count(&|other| is_same(other, param)) > BUILTINS.len();
+        if often && !common.iter().any(|known| is_same(known, param)) {
+            let same = all.iter().filter(|other| is_same(other, param));
+            common.extend(same.max_by_key(|same| count(&|other| other == **same)));
+        }
+    }
+    common
+}
+
+/// A table of parameters.
+fn table_of(params: &[&Param]) -> String {
+    let mut text = String::from("| parameter | meaning | allowed | default |\n");
+    text += "| --- | --- | --- | --- |\n";
+    for Param { name, kind, default, help } in params {
+        text += &format!("| `{name}` | {help} | {} | `{default}` |\n", kind.allowed());
+    }
+    text
+}
+
+/// The built-in workloads as the reference shows them. Common parameters have one table for all.
 fn builtins_as_markdown() -> String {
-    let mut text = String::new();
+    let common = common_params();
+    let mut text = format!("### Common parameters\n\n{}\n", table_of(&common));
     for entry in BUILTINS {
         let study =
             if entry.study.is_empty() { String::new() } else { format!(" ({})", entry.study) };
         text += &format!("### `{}`{study}\n\n{}.\n\n", entry.name, entry.summary);
-        text += "| parameter | meaning | allowed | default |\n| --- | --- | --- | --- |\n";
-        for param in entry.params {
-            text += &format!(
-                "| `{}` | {} | {} | `{}` |\n",
-                param.name,
-                param.help,
-                param.kind.allowed(),
-                param.default
-            );
-        }
-        text.push('\n');
+        let common_of = |param: &Param| common.iter().find(|known| is_same(known, param));
+        let own: Vec<&Param> = entry.params.iter().filter(|p| common_of(p).is_none()).collect();
+        text += &table_of(&own);
+        let shared = entry.params.iter().filter_map(|param| {
+            let Param { name, default, .. } = param;
+            Some(match common_of(param)? {
+                known if *known == param => format!("`{name}`"),
+                _ => format!("`{name}` (default `{default}`)"),
+            })
+        });
+        let shared: Vec<String> = shared.collect();
+        text += &format!("\nCommon: {}.\n\n", shared.join(", "));
     }
     text
 }

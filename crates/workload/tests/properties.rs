@@ -9,7 +9,9 @@ use schedlab_model::{
     Op, Policy, Program, Release, SchedAttr, Subject, TaskSpec, TimerMode, Workload,
 };
 use schedlab_workload::units::{BYTES_MAX, DURATION_NS_MAX};
-use schedlab_workload::{BUILTINS, WarningKind, builtin, read_rtapp, write_rtapp};
+use schedlab_workload::{
+    BUILTINS, WarningKind, builtin, read_rtapp, write_rtapp, write_rtapp_short,
+};
 use std::sync::LazyLock;
 
 const NR_CPUS: u32 = 4;
@@ -457,6 +459,17 @@ proptest! {
         let json = serde_json::from_str(&printed).expect("what is printed is plain JSON");
         let faults: Vec<_> = SCHEMA.iter_errors(&json).map(|fault| fault.to_string()).collect();
         prop_assert!(faults.is_empty(), "{:?}\n{}", faults, printed);
+    }
+
+    #[test]
+    fn the_short_form_reads_back_and_has_a_line_for_each_task(workload in workload()) {
+        let printed = write_rtapp_short(&workload);
+        let read = read_rtapp("w.json", &printed, NR_CPUS)
+            .unwrap_or_else(|error| panic!("{error}\n{}\n{printed}", error.help));
+        prop_assert_eq!(&read.workload, &workload, "{}", printed);
+        if workload.expect.is_empty() {
+            prop_assert!(printed.lines().count() <= 4 + workload.tasks.len(), "{}", printed);
+        }
     }
 
     #[test]

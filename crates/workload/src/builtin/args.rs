@@ -37,10 +37,12 @@ pub enum Kind {
         /// The word.
         word: &'static str,
     },
-    /// A number of bytes, with or without a unit; at most [`units::BYTES_MAX`].
+    /// A number of bytes, with or without a unit.
     Bytes {
         /// Least.
         min: u64,
+        /// Most; at most [`units::BYTES_MAX`].
+        max: u64,
     },
     /// One of some words.
     Word {
@@ -72,8 +74,8 @@ impl Kind {
             }
             Self::Duration { min_ns } => at_least(*min_ns),
             Self::DurationOr { min_ns, word } => format!("{}, or `{word}`", at_least(*min_ns)),
-            Self::Bytes { min } => {
-                format!("bytes, {min} to {}", units::format_bytes(units::BYTES_MAX))
+            Self::Bytes { min, max } => {
+                format!("bytes, {min} to {}", units::format_bytes(*max))
             }
             Self::Word { words } => {
                 words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
@@ -344,7 +346,10 @@ fn parse_value(kind: Kind, text: &str) -> Result<Value, String> {
         Kind::Duration { min_ns } | Kind::DurationOr { min_ns, .. } => {
             at_least(units::parse_duration(text), min_ns)
         }
-        Kind::Bytes { min } => at_least(units::parse_bytes(text), min),
+        Kind::Bytes { min, max } => match units::parse_bytes(text) {
+            Ok(bytes) if bytes > max => Err("too large".into()),
+            bytes => at_least(bytes, min),
+        },
         Kind::Word { words } => match words.iter().find(|word| **word == text) {
             Some(word) => Ok(Value::Word(word)),
             None => Err(did_you_mean(text, words.iter().copied()) + "this is none of the words"),

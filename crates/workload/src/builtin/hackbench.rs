@@ -16,9 +16,6 @@ use schedlab_model::{
 /// Most receivers. Each has its own channel and description.
 const RECEIVERS_MAX: u64 = 50_000;
 
-/// Largest message.
-const MESSAGE_BYTES_MAX: u64 = 1 << 20;
-
 /// A channel that carries messages of `message` bytes.
 fn channel(name: String, pipe: bool, message: u64) -> ObjectSpec {
     let kind = match pipe {
@@ -52,11 +49,6 @@ pub(super) fn hackbench(args: &Args) -> Result<Workload, BuiltinError> {
     let (groups, fds) = (args.number("groups"), args.number("fds"));
     let (loops, datasize) = (args.number("loops"), args.number("datasize"));
     let (pipe, is_process) = (args.word("ipc") == "pipe", args.word("mode") == "process");
-    if datasize > MESSAGE_BYTES_MAX {
-        return Err(args.conflict(format!(
-            "datasize ({datasize}) is above {MESSAGE_BYTES_MAX} bytes: give a smaller message"
-        )));
-    }
     if groups * fds > RECEIVERS_MAX {
         return Err(args.conflict(format!(
             "groups ({groups}) times fds ({fds}) is above {RECEIVERS_MAX}: lower one of them"

@@ -6,6 +6,7 @@ use super::{
     blocks, crowds, desktop, hackbench, s0_timeline, s1_turnaround, s2_benchmark, s4_processes,
     services,
 };
+use crate::units::BYTES_MAX;
 use schedlab_model::Workload;
 use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::time::NSEC_PER_USEC;
@@ -28,6 +29,11 @@ const fn param(name: &'static str, kind: Kind, default: &'static str, help: &'st
     Param { name, kind, default, help }
 }
 
+/// An amount of bytes without a limit of its own.
+const fn bytes(min: u64) -> Kind {
+    Kind::Bytes { min, max: BYTES_MAX }
+}
+
 /// Most tasks of one kind.
 const N_MAX: u64 = 100_000;
 const COUNT: Kind = Kind::Count { min: 1, max: N_MAX };
@@ -41,7 +47,7 @@ const CPUS: Param = param("cpus", Kind::Cpus, "all", "CPUs the tasks may use");
 /// Rounds of a loop.
 const MANY: Kind = Kind::Count { min: 1, max: 1_000_000_000 };
 /// A message.
-const MESSAGE: Kind = Kind::Bytes { min: 1 };
+const MESSAGE: Kind = Kind::Bytes { min: 1, max: 1 << 20 };
 const MODE: Param =
     param("mode", Kind::Word { words: &["process", "thread"] }, "process", "what the tasks are");
 /// rt-app's default.
@@ -198,12 +204,7 @@ pub const BUILTINS: &[Builtin] = &[
         summary: "n processes in a ring pass on a token and read memory (lmbench's lat_ctx)",
         params: &[
             param("n", Kind::Count { min: 2, max: 10_000 }, "2", "number of processes"),
-            param(
-                "size",
-                Kind::Bytes { min: 0 },
-                "0",
-                "working set of each, read when it has the token",
-            ),
+            param("size", bytes(0), "0", "working set of each, read when it has the token"),
             param("rounds", MANY, "1000", "times that the token goes round"),
             MODE,
             NICE,
@@ -235,8 +236,8 @@ pub const BUILTINS: &[Builtin] = &[
                 "1",
                 "statements that read the device",
             ),
-            param("page", Kind::Bytes { min: 1 }, "8KiB", "bytes of such a read"),
-            param("log", Kind::Bytes { min: 0 }, "4KiB", "bytes written synchronously at the end"),
+            param("page", bytes(1), "8KiB", "bytes of such a read"),
+            param("log", bytes(0), "4KiB", "bytes written synchronously at the end"),
             param("nice", Kind::Nice, "0", "nice value of the server"),
             POLICY,
             PRIORITY,
@@ -276,7 +277,7 @@ pub const BUILTINS: &[Builtin] = &[
             param("threads", COUNT, "4", "workers of each (-t; schbench takes the CPUs)"),
             param("think", Kind::Duration { min_ns: 0 }, "100us", "sleep of a request (-s)"),
             param("work", WORK, "5600us", "CPU time of a request (about 5 operations, -n 5)"),
-            param("footprint", Kind::Bytes { min: 0 }, "256KiB", "working set of a worker (-F)"),
+            param("footprint", bytes(0), "256KiB", "working set of a worker (-F)"),
             NICE,
             POLICY,
             PRIORITY,
@@ -293,13 +294,8 @@ pub const BUILTINS: &[Builtin] = &[
             param("files", COUNT, "40", "files to compile"),
             param("jobs", Kind::Count { min: 1, max: 10_000 }, "4", "job slots (-j)"),
             param("work", WORK, "50ms", "mean CPU time of the compiler for a file"),
-            param(
-                "source",
-                Kind::Bytes { min: 1 },
-                "64KiB",
-                "mean bytes read from the device for a file",
-            ),
-            param("object", Kind::Bytes { min: 1 }, "32KiB", "mean bytes of an object file"),
+            param("source", bytes(1), "64KiB", "mean bytes read from the device for a file"),
+            param("object", bytes(1), "32KiB", "mean bytes of an object file"),
             NICE,
             POLICY,
             PRIORITY,
@@ -389,8 +385,8 @@ pub const BUILTINS: &[Builtin] = &[
         summary: "n copies of a program that reads blocks and writes them synchronously",
         params: &[
             param("n", COUNT, "10", "number of copies (the study: 10, 100, 1000)"),
-            param("transfer", Kind::Bytes { min: 1 }, "100KiB", "bytes each copy writes"),
-            param("block", Kind::Bytes { min: 1 }, "1KiB", "bytes of one read and one write"),
+            param("transfer", bytes(1), "100KiB", "bytes each copy writes"),
+            param("block", bytes(1), "1KiB", "bytes of one read and one write"),
             NICE,
             POLICY,
             PRIORITY_MAX,
@@ -433,8 +429,8 @@ pub const BUILTINS: &[Builtin] = &[
         summary: "a parent forks n children that copy a file block by block",
         params: &[
             param("n", COUNT, "20", "number of children (the study: 20 to 100)"),
-            param("block", Kind::Bytes { min: 1 }, "2000", "bytes of one read and one write"),
-            param("bytes", Kind::Bytes { min: 1 }, "5000000", "bytes each child copies"),
+            param("block", bytes(1), "2000", "bytes of one read and one write"),
+            param("bytes", bytes(1), "5000000", "bytes each child copies"),
             NICE,
             POLICY,
             PRIORITY_MAX,
@@ -450,8 +446,8 @@ pub const BUILTINS: &[Builtin] = &[
             param("n", COUNT, "20", "number of children (the study: 20 to 100)"),
             param("work", WORK, "200ms", "CPU time of each child, over all rounds"),
             param("rounds", Kind::Count { min: 1, max: 1_000_000 }, "100", "number of rounds"),
-            param("block", Kind::Bytes { min: 1 }, "2000", "bytes of one read and one write"),
-            param("bytes", Kind::Bytes { min: 1 }, "5000000", "bytes each child copies in all"),
+            param("block", bytes(1), "2000", "bytes of one read and one write"),
+            param("bytes", bytes(1), "5000000", "bytes each child copies in all"),
             NICE,
             POLICY,
             PRIORITY_MAX,
@@ -615,6 +611,9 @@ mod tests {
         hogs: n=0: too small; allowed: a whole number, 1 to 100000
         hogs: parameter "n" is given twice: give it once
         "#);
+        insta::assert_snapshot!(error("hackbench", &[("datasize", "2MiB")]), @"
+        hackbench: datasize=2MiB: too large; allowed: bytes, 1 to 1MiB
+        ");
         insta::assert_snapshot!(error("hogs", &[("nice", "0,25")]), @r#"
         hogs: nice=0,25: "25" is no nice value; allowed: nice values, -20 to 19, separated
         by commas or slashes

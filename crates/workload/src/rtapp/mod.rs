@@ -25,7 +25,7 @@ mod write;
 
 pub use error::{ReadError, Warning};
 
-pub use write::write_rtapp;
+pub use write::{write_rtapp, write_rtapp_short};
 
 use crate::WarningKind;
 use error::{Problem, Result, position, problem};

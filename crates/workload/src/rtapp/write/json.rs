@@ -71,6 +71,25 @@ pub(super) fn print(text: &mut String, value: &Json, indent: usize) {
     }
 }
 
+/// Prints members on one line, without braces around them.
+pub(super) fn print_line(text: &mut String, members: &[(&String, &Json)]) {
+    for (index, (key, value)) in members.iter().enumerate() {
+        text.push_str(if index == 0 { "" } else { ", " });
+        quote(text, key);
+        text.push_str(": ");
+        match value {
+            Json::Object(inner) | Json::Short(inner) if inner.is_empty() => text.push_str("{}"),
+            Json::Object(inner) | Json::Short(inner) => {
+                let inner: Vec<_> = inner.iter().map(|(key, value)| (key, value)).collect();
+                text.push_str("{ ");
+                print_line(text, &inner);
+                text.push_str(" }");
+            }
+            value => print(text, value, 1),
+        }
+    }
+}
+
 fn print_object(text: &mut String, members: &[(String, Json)], indent: usize) {
     if members.is_empty() {
         text.push_str("{}");

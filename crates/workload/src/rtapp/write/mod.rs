@@ -13,7 +13,7 @@ use super::expect::{COMPARISONS, DECIMALS, MILLION};
 use super::objects::SOCKETPAIR_BYTES;
 use crate::units::{DURATION_NS_MAX, format_duration};
 use event::{Node, Writer, constant, duration, loop_count, tree, unique};
-use json::{Json, Member, member, plain, print, text};
+use json::{Json, Member, member, plain, print, print_line, text};
 use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::objects::PIPE_BYTES;
 use schedlab_model::{
@@ -23,6 +23,40 @@ use schedlab_model::{
 
 /// Returns the text of the file.
 pub fn write_rtapp(workload: &Workload) -> String {
+    let mut text = String::new();
+    print(&mut text, &Json::Object(document(workload)), 0);
+    text.push('\n');
+    text
+}
+
+/// Returns the text of the file with one line for each task, and one for each other part.
+pub fn write_rtapp_short(workload: &Workload) -> String {
+    let mut text = String::new();
+    for (index, (key, value)) in document(workload).iter().enumerate() {
+        text.push_str(match index {
+            0 => "{ ",
+            // A workload's name and duration share a line.
+            _ if key == "global" => ", ",
+            _ => ",\n  ",
+        });
+        match value {
+            Json::Object(members) if key == "tasks" => {
+                text.push_str("\"tasks\": {");
+                for (index, (name, task)) in members.iter().enumerate() {
+                    text.push_str(if index == 0 { "\n    " } else { ",\n    " });
+                    print_line(&mut text, &[(name, task)]);
+                }
+                text.push_str(" }");
+            }
+            value => print_line(&mut text, &[(key, value)]),
+        }
+    }
+    text.push_str(" }\n");
+    text
+}
+
+/// The members of the document.
+fn document(workload: &Workload) -> Vec<Member> {
     let mut root = vec![member("name", text(workload.name.clone()))];
     if let Some(ns) = workload.duration_ns {
         // rt-app counts seconds.
@@ -58,10 +92,7 @@ pub fn write_rtapp(workload: &Workload) -> String {
         let expect = workload.expect.iter().map(expectation).collect();
         root.push(member("expect", Json::Array(expect)));
     }
-    let mut text = String::new();
-    print(&mut text, &Json::Object(root), 0);
-    text.push('\n');
-    text
+    root
 }
 
 fn cgroup(group: &CgroupSpec) -> Member {
