@@ -103,7 +103,14 @@ impl SimLane {
 
     /// The machine of a run: the request's, or else the lane's, or else a flat one. It has as many
     /// CPUs as the request has.
-    fn machine(&self, request: &RunRequest, scheduler: &Scheduler) -> Result<Machine, LaneError> {
+    ///
+    /// # Errors
+    /// If the machine has fewer CPUs.
+    pub fn machine_of(
+        &self,
+        request: &RunRequest,
+        scheduler: &Scheduler,
+    ) -> Result<Machine, LaneError> {
         let nr_cpus = request.cpus.weight();
         let flat = MachineSpec::flat(nr_cpus);
         let named = request.machine.as_deref().or(self.machine.as_deref());
@@ -170,7 +177,7 @@ impl SimLane {
         let name = scheduler.name.as_ref();
         let options = options_of(scheduler, &request.tunables)?;
         let nr_cpus = request.cpus.weight();
-        let machine = self.machine(request, scheduler)?;
+        let machine = self.machine_of(request, scheduler)?;
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
         let mut settings = settings(&machine, scheduler, &options);
         settings.extend(memory_settings(&machine.memory, &request.workload));
@@ -317,7 +324,10 @@ fn model_name(machine: &Machine) -> String {
 }
 
 /// The scheduler's defaults, changed by the request's tunables.
-fn options_of(scheduler: &Scheduler, tunables: &[(String, String)]) -> Result<Options, LaneError> {
+pub fn options_of(
+    scheduler: &Scheduler,
+    tunables: &[(String, String)],
+) -> Result<Options, LaneError> {
     let mut options = Options::defaults(&scheduler.tunables);
     for (name, value) in tunables {
         let parse = |text: &str| units::parse_duration(text).map_err(|error| error.to_string());

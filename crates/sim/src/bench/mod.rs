@@ -2,9 +2,11 @@
 //! The speed of the simulator: the result of a measured job, and how long to simulate it.
 //!
 //! A job is measured in its own process, so that CPU time and memory belong to that job alone. The
-//! caller starts the processes. `length` finds the simulated time for a number of switches.
+//! caller starts the processes. `length` finds the simulated time for a number of switches, `play`
+//! is the run that is measured.
 
 pub mod length;
+pub mod play;
 
 use schedlab_metrics::stats;
 use schemars::JsonSchema;

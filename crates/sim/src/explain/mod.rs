@@ -17,7 +17,7 @@ pub use result::{
 use crate::SimLane;
 use result::Names;
 use schedlab_engine::{Decision, Observer};
-use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Workload};
 use schedlab_run::{Keep, LaneError, RunRequest, RunResult};
 use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::Explanation;
@@ -77,6 +77,12 @@ pub fn explain(
         }
         Question::LongestWait => explain_wait(lane, &request, query, Wanted::Longest),
     }
+}
+
+/// A pick as `schedlab explain` states it. `tasks` are the names of the tasks.
+pub fn stated(decision: &Decision, tasks: &[String], workload: &Workload) -> StatedDecision {
+    let groups = workload.cgroups.iter().map(|group| group.path.as_str()).collect();
+    Names { tasks, groups }.decision(decision)
 }
 
 /// The picks that are wanted.
@@ -168,7 +174,7 @@ impl Observer for Watcher {
             return;
         }
         if let Some(focus) = self.focus {
-            self.allowed = core.tasks.get(focus.index()).map(|task| task.cpus_allowed);
+            self.allowed = core.tasks.get(focus.index()).map(|task| *task.cpus_allowed);
         }
         // A wait is explained by the choice that ended it: that one stays.
         let is_during = matches!(self.pick, Pick::During(..));
