@@ -10,6 +10,7 @@ use super::consts::{
 use super::enqueue::Leaves;
 use super::ext::Ext;
 use super::kernel::{Kernel, TIMER_OF_CORE};
+use super::kick::TIMER_KICK;
 use super::ops::{Callback, Ops};
 use super::options::ExtOptions;
 use super::state::{ExtState, Status};
@@ -49,7 +50,8 @@ impl ExtClass {
     ) -> Self {
         let info = ops.info();
         let is_full = info.flags & OPS_SWITCH_PARTIAL == 0;
-        let state = ExtState::new(info, options, machine, cgroups);
+        let mut state = ExtState::new(info, options, machine, cgroups);
+        state.locator = ops.locator();
         Self { ops, state, is_full, leaders: Vec::new(), unloaded_below: 0 }
     }
 
@@ -120,7 +122,9 @@ impl Explain for ExtClass {
     }
 
     fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
-        self.state.end_text.iter().map(|text| ("scx-disabled", text.clone())).collect()
+        let ended = self.state.end_text.iter().map(|text| ("scx-disabled", text.clone()));
+        let short = self.state.short_text.iter().map(|text| ("scx-short-run", text.clone()));
+        ended.chain(short).collect()
     }
 
     fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
@@ -355,7 +359,7 @@ impl SchedClass for ExtClass {
 
     fn attr_changed(&mut self, core: &mut Core, task: TaskId, old_class: u8, old: &SchedAttr) {
         let (cpu, own) = (core.task(task).cpu, self.state.class);
-        let attr = core.task(task).attr;
+        let attr = *core.task(task).attr;
         let mut ext = self.on(core, cpu, true);
         if old_class != own {
             ext.switch_to(task);
@@ -426,6 +430,7 @@ impl SchedClass for ExtClass {
         let mut ext = self.on(core, CpuId(0), false);
         match token {
             TIMER_WATCHDOG if is_enabled => ext.k.check_stalls(),
+            TIMER_KICK => ext.k.deliver_late_kicks(),
             TIMER_LOAD => ext.load(),
             TIMER_UNLOAD if is_enabled => {
                 ext.k.exit_with(ExitKind::Unreg, 0, String::new());

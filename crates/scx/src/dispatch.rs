@@ -354,6 +354,7 @@ impl Kernel<'_> {
         if !std::mem::take(&mut task.on_runnable_list) {
             return;
         }
+        state.longest_wait = state.longest_wait.max(self.core.now - task.runnable_at);
         let (next, prev) = (task.runnable_links.next, task.runnable_links.prev);
         match prev {
             NIL => state.cpus[cpu].runnable_head = next,

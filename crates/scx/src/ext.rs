@@ -113,6 +113,7 @@ impl Ext<'_> {
         }
         if let Some((callback, what)) = &self.k.state.fault {
             let what = format!("ops.{} failed: {what}", callback.name());
+            self.ops.before_unload(&mut self.k);
             self.k.core.fail(what);
             return;
         }

@@ -6,6 +6,7 @@
 
 use super::consts::{PF_EXITING, PF_FORKNOEXEC};
 use super::entity::{Entity, Words};
+use super::ops::Callback;
 use super::state::{ExtState, OpsTimer};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
 use schedlab_sched::Core;
@@ -290,6 +291,11 @@ impl Kernel<'_> {
     #[inline]
     pub fn this_cpu(&self) -> CpuId {
         self.state.context.cpu
+    }
+
+    /// The running callback; `None`: none, as for programs of the setup.
+    pub fn callback(&self) -> Option<Callback> {
+        self.state.context.callback
     }
 
     /// The running task of the CPU that executes the callback; `None`: the idle task.

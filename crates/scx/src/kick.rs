@@ -4,11 +4,65 @@
 //! Source: Linux kernel/sched/ext.c, `kick_cpus_irq_workfn()`, `kick_one_cpu()`, 6.18. A CPU's own
 //! kicks are delivered when it has released its run queue. Left out: the wait of SCX_KICK_WAIT,
 //! because the kicked CPU picks at the same instant.
+//!
+//! A scheduler may kick an idle CPU at each of its dispatches. In a kernel that CPU spins, and time
+//! passes. Here an idle CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick
+//! [`LATER_NS`] later, and from then on one at a time, until a kick comes later than that.
 
-use super::kernel::Kernel;
-use schedlab_model::CpuId;
+use super::kernel::{Kernel, TIMER_OF_CORE};
+use schedlab_model::{CpuId, Nanos};
+
+/// Kicks that an idle CPU takes at one instant.
+const AT_ONCE: u32 = 100;
+
+/// Time from a kick to the next one that an idle CPU takes beyond those (ns): about that of an
+/// interrupt between processors.
+const LATER_NS: Nanos = 1_000;
+
+/// The timer of late kicks.
+pub const TIMER_KICK: u64 = TIMER_OF_CORE | 4;
+
+/// How often an idle CPU was kicked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdleKicks {
+    /// When it took the last kick.
+    at: Nanos,
+    /// Kicks since it began to spin, or at this instant.
+    nr: u32,
+}
+
+impl IdleKicks {
+    /// Counts a kick at `now`. Returns whether the CPU takes it at once.
+    fn takes(&mut self, now: Nanos) -> bool {
+        let is_first = now != self.at;
+        if is_first {
+            let goes_on = self.nr >= AT_ONCE && now - self.at <= LATER_NS;
+            *self = Self { at: now, nr: if goes_on { self.nr } else { 0 } };
+        }
+        self.nr = self.nr.saturating_add(1);
+        is_first || self.nr <= AT_ONCE
+    }
+}
 
 impl Kernel<'_> {
+    /// Makes `cpu` pick again; an idle one that was kicked too often later.
+    fn take_kick(&mut self, cpu: CpuId) {
+        let now = self.core.now;
+        if self.core.rq(cpu).curr.is_none() && !self.state.cpu_mut(cpu).idle_kicks.takes(now) {
+            self.state.late_kicks.insert(cpu);
+            self.core.start_timer(now + LATER_NS, TIMER_KICK);
+            return;
+        }
+        self.core.resched_curr(cpu);
+    }
+
+    /// Delivers the kicks that came too often.
+    pub(crate) fn deliver_late_kicks(&mut self) {
+        for cpu in std::mem::take(&mut self.state.late_kicks) {
+            self.take_kick(cpu);
+        }
+    }
+
     /// Delivers all kicks: by calling CPU in order of their calls, then by target.
     pub(crate) fn deliver_kicks(&mut self) {
         if self.state.kicking.is_empty() {
@@ -21,7 +75,7 @@ impl Kernel<'_> {
             }
             for cpu in kicks.if_idle.and_not(&kicks.plain).iter() {
                 if self.core.rq(cpu).curr.is_none() || self.state.cpu(cpu).in_balance {
-                    self.core.resched_curr(cpu);
+                    self.take_kick(cpu);
                 }
             }
         }
@@ -38,6 +92,6 @@ impl Kernel<'_> {
                 self.state.task(curr).entity.set_slice(0);
             }
         }
-        self.core.resched_curr(cpu);
+        self.take_kick(cpu);
     }
 }

@@ -14,6 +14,7 @@ pub mod entity;
 mod explain;
 mod ext;
 mod idle;
+pub mod inspect;
 pub mod kernel;
 mod kfuncs;
 mod kick;
@@ -34,7 +35,8 @@ pub use entity::Entity;
 pub use kernel::Kernel;
 pub use kfuncs::DsqIter;
 pub use ops::{
-    Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Ops, OpsFault, OpsInfo, OpsResult,
+    Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Locator, Ops, OpsFault, OpsInfo,
+    OpsResult,
 };
 pub use options::{ExtOptions, OnError, SCX_CORE};
 pub use rules::{CORES, CoreRules};

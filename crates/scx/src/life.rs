@@ -60,6 +60,7 @@ impl Ext<'_> {
         if let Err(what) = self.try_load() {
             self.k.state.status = Status::Disabled;
             let name = self.k.state.info.name.clone();
+            self.ops.before_unload(&mut self.k);
             self.k.core.fail(format!("sched_ext scheduler {name:?} cannot be loaded: {what}"));
         }
     }
@@ -100,7 +101,8 @@ impl Ext<'_> {
             return Err(format!("ops.{} failed: {what}", callback.name()));
         }
         if let Some(info) = &self.k.state.exit {
-            return Err(format!("{}: {}", info.reason, info.msg));
+            let place = info.place.as_ref().map_or(String::new(), |place| format!("; {place}"));
+            return Err(format!("{}: {}{place}", info.reason, info.msg));
         }
         match errno(answer.unwrap_or(0)) {
             0 => Ok(()),
@@ -154,6 +156,7 @@ impl Ext<'_> {
 impl Ext<'_> {
     /// Ejects a scheduler that has ended or made an error.
     pub fn eject(&mut self) {
+        self.ops.before_unload(&mut self.k);
         self.k.state.status = Status::Disabling;
         let kind = self.k.state.exit.as_ref().map_or(ExitKind::None, |info| info.kind);
         if kind.is_error() {
@@ -180,8 +183,10 @@ impl Ext<'_> {
         let info = self.k.state.exit.clone().unwrap_or_default();
         let name = &self.k.state.info.name;
         let ms = self.k.core.now / 1_000_000;
+        let place = info.place.map_or(String::new(), |place| format!("; {place}"));
         format!(
-            "sched_ext scheduler {name:?} was disabled at {ms} ms: {} (kind {}, code {}): {}",
+            "sched_ext scheduler {name:?} was disabled at {ms} ms: {} (kind {}, code {}): \
+             {}{place}",
             info.reason, info.kind as u32, info.exit_code, info.msg
         )
     }
@@ -210,6 +215,8 @@ impl Ext<'_> {
         if self.k.state.status != Status::Enabled || self.k.state.fault.is_some() {
             return;
         }
+        self.ops.before_unload(&mut self.k);
+        self.k.note_waiting();
         self.k.exit_with(ExitKind::Unreg, 0, String::new());
         self.k.state.status = Status::Disabling;
         self.exit_cgroups();
@@ -299,7 +306,7 @@ impl Ext<'_> {
     /// Tells the scheduler which CPUs `p` may use.
     pub fn tell_cpumask(&mut self, p: TaskId) {
         if self.k.state.has(Callback::SetCpumask) {
-            let allowed = self.k.core.task(p).cpus_allowed;
+            let allowed = *self.k.core.task(p).cpus_allowed;
             self.tell(Callback::SetCpumask, |ops, k| ops.set_cpumask(k, p, &allowed));
         }
     }

@@ -194,9 +194,15 @@ pub struct ExitInfo {
     pub reason: String,
     /// What happened.
     pub msg: String,
+    /// Where it happened: the line of the scheduler that broke a rule, or the place of a task that
+    /// waited too long. The scheduler does not get it.
+    pub place: Option<String>,
     /// The output of the dump callbacks.
     pub dump: String,
 }
+
+/// Names a place in the source of a scheduler; `None`: no callback runs.
+pub type Locator = fn() -> Option<String>;
 
 /// Result of a callback without a value.
 pub type OpsResult = Result<(), OpsFault>;
@@ -207,6 +213,12 @@ pub type OpsResult = Result<(), OpsFault>;
 pub trait Ops: Send {
     /// Its data; called once.
     fn info(&self) -> OpsInfo;
+
+    /// A function that names the place in the source from which the running callback has called the
+    /// core; called once.
+    fn locator(&self) -> Option<Locator> {
+        None
+    }
 
     /// Chooses a CPU for waking `p`, and may insert `p` once. It may return any number; a number
     /// that is not a CPU is an error of the scheduler.
@@ -370,6 +382,9 @@ pub trait Ops: Send {
     fn exit(&mut self, k: &mut Kernel<'_>, info: &ExitInfo) -> OpsResult {
         Ok(())
     }
+    /// The scheduler is about to be unloaded, or has crashed: nothing of it has been taken away
+    /// yet. Called once or more; it must not change anything that the run depends on.
+    fn before_unload(&mut self, k: &mut Kernel<'_>) {}
     /// A timer set with [`Kernel::start_timer`] expires.
     fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {
         Ok(())

@@ -6,12 +6,13 @@
 use super::consts::{DSP_DFL_MAX_BATCH, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
 use super::dsq::Dsqs;
 use super::idle::IdleMasks;
+use super::kick::IdleKicks;
 use super::notes::{Kick, Notes};
-use super::ops::{Callback, Callbacks, ExitInfo, OpsInfo};
+use super::ops::{Callback, Callbacks, ExitInfo, Locator, OpsInfo};
 use super::options::ExtOptions;
 use super::task::{ExtTask, NIL};
 use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, TaskId, Topology};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The stage of a scheduler (/sys/kernel/sched_ext/state).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,8 @@ pub struct ExtCpu {
     pub deferred: Vec<TaskId>,
     /// Its kicks; `None`: none.
     pub kicks: Option<Box<Kicks>>,
+    /// Kicks that it took while idle.
+    pub idle_kicks: IdleKicks,
     /// Where the next search for a CPU begins.
     pub rotor: u32,
     /// Target performance, 0 to 1024.
@@ -160,6 +163,8 @@ pub struct ExtState {
     pub idle: IdleMasks,
     /// Why the scheduler ended or is about to.
     pub exit: Option<ExitInfo>,
+    /// Names the place of a call in the scheduler's source.
+    pub locator: Option<Locator>,
     /// The callback in which the scheduler crashed, and what happened.
     pub fault: Option<(Callback, String)>,
     /// The running callback.
@@ -179,6 +184,8 @@ pub struct ExtState {
     pub taken_back: Vec<(CpuId, TaskId)>,
     /// CPUs with deferred dispatches.
     pub deferring: Vec<CpuId>,
+    /// Idle CPUs that take a kick later.
+    pub late_kicks: BTreeSet<CpuId>,
     /// CPUs with kicks.
     pub kicking: Vec<CpuId>,
     /// Timers of the scheduler by token.
@@ -189,6 +196,10 @@ pub struct ExtState {
     pub loaded_at: Nanos,
     /// Tasks that have exited but are still on their CPUs.
     pub dead: Vec<TaskId>,
+    /// The longest wait that has ended (ns).
+    pub longest_wait: Nanos,
+    /// A task that waited when the run ended, if that may have become a stall.
+    pub short_text: Option<String>,
     /// How a scheduler ended that ended before the run.
     pub end_text: Option<String>,
     /// Text of the dump callbacks.
@@ -229,6 +240,7 @@ impl ExtState {
             qseq: 0,
             deferred: Vec::new(),
             kicks: None,
+            idle_kicks: IdleKicks::default(),
             rotor: 0,
             cpuperf_target: super::consts::CPUPERF_ONE,
         };
@@ -247,6 +259,7 @@ impl ExtState {
             cpus: vec![cpu; nr_cpus as usize],
             idle: IdleMasks::new(&machine.topology),
             exit: None,
+            locator: None,
             fault: None,
             context: Context { callback: None, cpu: CpuId(0), rq: None, direct: Direct::No },
             is_shown: false,
@@ -257,10 +270,13 @@ impl ExtState {
             taken_back: Vec::new(),
             deferring: Vec::new(),
             kicking: Vec::new(),
+            late_kicks: BTreeSet::new(),
             timers: BTreeMap::new(),
             next_check: None,
             loaded_at: 0,
             dead: Vec::new(),
+            longest_wait: 0,
+            short_text: None,
             end_text: None,
             dump: String::new(),
             events: Events::default(),

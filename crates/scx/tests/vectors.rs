@@ -295,5 +295,6 @@ fn section_7_5_l_the_watchdog_ends_a_scheduler_that_forgets_a_task() {
         assert!((5_000..=7_500).contains(&waited), "{waited} ms after {released_ms}: {error}");
         assert!(error.contains("runnable task stall (kind 1026"), "{error}");
         assert!(error.contains(&format!("failed to run for {}.", waited / 1_000)), "{error}");
+        assert!(error.ends_with("; task of CPU 0, in no queue: the scheduler keeps it"), "{error}");
     }
 }

@@ -37,9 +37,17 @@ impl Kernel<'_> {
         if self.state.exit.is_none() {
             let msg = cut(&msg, EXIT_MSG_LEN).to_owned();
             let reason = kind.reason().to_owned();
+            let place = self.place_of_call();
             self.state.exit =
-                Some(ExitInfo { kind, exit_code, reason, msg, ..ExitInfo::default() });
+                Some(ExitInfo { kind, exit_code, reason, msg, place, ..ExitInfo::default() });
         }
+    }
+
+    /// The callback and the line of the scheduler that has called a function of the core.
+    fn place_of_call(&self) -> Option<String> {
+        let place = self.state.locator.and_then(|locator| locator())?;
+        let callback = self.state.context.callback?;
+        Some(format!("ops.{}, {place}", callback.name()))
     }
 
     /// The scheduler broke a rule (`scx_error`).

@@ -108,7 +108,7 @@ impl Kernel<'_> {
         flags: u64,
     ) -> Result<CpuId, i32> {
         let task = self.core.task(p);
-        let allowed = mask.map_or(task.cpus_allowed, |mask| task.cpus_allowed.and(mask));
+        let allowed = mask.map_or(*task.cpus_allowed, |mask| task.cpus_allowed.and(mask));
         if task.nr_cpus_allowed == 1 {
             let claimed = allowed.contains(prev) && self.state.idle.claim(prev);
             return if claimed { Ok(prev) } else { Err(-EBUSY) };
