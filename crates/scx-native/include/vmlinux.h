@@ -51,6 +51,12 @@ typedef int pid_t;
 typedef __u32 uid_t;
 typedef __u32 gid_t;
 typedef __s64 ktime_t;
+typedef long long loff_t;
+typedef long __kernel_long_t;
+typedef unsigned short umode_t;
+typedef unsigned int gfp_t;
+typedef __u64 sector_t;
+typedef __u64 dma_addr_t;
 typedef int wait_queue_flags_t;
 
 enum { false = 0, true = 1 };
@@ -60,6 +66,11 @@ typedef struct { s64 counter; } atomic64_t;
 typedef struct { long counter; } atomic_long_t;
 typedef struct { uid_t val; } kuid_t;
 typedef struct { gid_t val; } kgid_t;
+typedef struct { atomic_t refs; } refcount_t;
+/* What the kernel's guard(rcu)() keeps. */
+typedef struct { void *lock; } class_rcu_t;
+/* A mask of NUMA nodes. */
+typedef struct { unsigned long bits[16]; } nodemask_t;
 
 struct list_head {
 	struct list_head *next, *prev;
@@ -67,6 +78,10 @@ struct list_head {
 
 struct hlist_node {
 	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
 };
 
 struct rb_node {
@@ -113,6 +128,8 @@ struct scx_cid_topo {
 	s32 cluster_cid, cluster_idx;
 };
 
+struct scx_enable_args {};
+
 struct task_struct;
 struct cgroup;
 struct sched_ext_ops;
@@ -129,7 +146,13 @@ struct cgroup_subsys {
 	const char *name;
 };
 
+/* Counts of references; groups of the model live as long as the run, so none is ever dying. */
+struct percpu_ref {
+	unsigned long percpu_count_ptr;
+};
+
 struct cgroup_subsys_state {
+	struct percpu_ref refcnt;
 	struct cgroup *cgroup;
 	struct cgroup_subsys *ss;
 	struct cgroup_subsys_state *parent;
@@ -164,6 +187,8 @@ struct cgroup {
 	struct kernfs_node *kn;
 	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
 	struct cgroup_root *root;
+	/* The group whose domain its threads are in: itself, since no group is threaded. */
+	struct cgroup *dom_cgrp;
 	struct cgroup *ancestors[SCHEDLAB_CGROUP_LEVELS];
 };
 
@@ -248,8 +273,110 @@ struct mm_struct {
 	struct task_struct *owner;
 };
 
+/* The model has one PID namespace: a task has no struct pid. */
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	unsigned int level;
+	struct pid_namespace *parent;
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID, PIDTYPE_MAX };
+
+struct pid {
+	refcount_t count;
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct signal_struct {
 	int nr_threads;
+	struct list_head thread_head;
+	struct pid *pids[PIDTYPE_MAX];
+};
+
+/* No task of the model has a memory policy: the pointer of every task is NULL. */
+enum {
+	MPOL_DEFAULT,
+	MPOL_PREFERRED,
+	MPOL_BIND,
+	MPOL_INTERLEAVE,
+	MPOL_LOCAL,
+	MPOL_PREFERRED_MANY,
+	MPOL_WEIGHTED_INTERLEAVE,
+	MPOL_MAX,
+};
+
+struct mempolicy {
+	atomic_t refcnt;
+	unsigned short mode;
+	unsigned short flags;
+	nodemask_t nodes;
+	int home_node;
+};
+
+/* Drivers of frequencies and timers: not modelled, the kernel's pointers to them are NULL. */
+struct cpufreq_cpuinfo {
+	unsigned int max_freq, min_freq;
+};
+
+struct cpufreq_policy {
+	struct cpufreq_cpuinfo cpuinfo;
+	unsigned int min, max, cur;
+	unsigned int cpu;
+};
+
+struct clock_event_device {
+	ktime_t next_event;
+};
+
+struct tick_device {
+	struct clock_event_device *evtdev;
+};
+
+/* Arguments of programs that are attached to tracepoints and files; the model calls none. */
+struct trace_entry {
+	unsigned short type;
+	unsigned char flags;
+	unsigned char preempt_count;
+	int pid;
+};
+
+struct trace_event_raw_sys_enter {
+	struct trace_entry ent;
+	long id;
+	unsigned long args[6];
+};
+
+struct trace_event_raw_sys_exit {
+	struct trace_entry ent;
+	long id, ret;
+};
+
+struct __kernel_timespec {
+	long long tv_sec, tv_nsec;
+};
+
+struct seq_file {
+	void *private;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	u64 session_id, seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 struct thread_info {
@@ -263,8 +390,18 @@ struct sched_info {
 	u64 run_delay, last_arrival, last_queued;
 };
 
+/* Not kept by the model: all zero. */
 struct sched_statistics {
-	u64 wait_start, sleep_start, block_start;
+	u64 wait_start, wait_max, wait_count, wait_sum, iowait_count, iowait_sum;
+	u64 sleep_start, sleep_max;
+	s64 sum_sleep_runtime;
+	u64 block_start, block_max;
+	s64 sum_block_runtime;
+	s64 exec_max;
+	u64 slice_max, nr_migrations_cold, nr_failed_migrations_affine;
+	u64 nr_failed_migrations_running, nr_failed_migrations_hot, nr_forced_migrations;
+	u64 nr_wakeups, nr_wakeups_sync, nr_wakeups_migrate, nr_wakeups_local, nr_wakeups_remote;
+	u64 nr_wakeups_affine, nr_wakeups_affine_attempts, nr_wakeups_passive, nr_wakeups_idle;
 };
 
 struct sched_class {
@@ -309,6 +446,10 @@ struct task_struct {
 	unsigned sched_reset_on_fork : 1;
 	struct task_struct *real_parent, *parent, *group_leader;
 	struct mm_struct *mm, *active_mm;
+	struct mempolicy *mempolicy;
+	int numa_preferred_nid;
+	struct pid *thread_pid;
+	struct list_head thread_node;
 	struct signal_struct *signal;
 	const struct cred *real_cred, *cred;
 	u64 stime, gtime;
@@ -324,12 +465,17 @@ struct scx_rq {
 	u64 clock;
 };
 
+/*
+ * The first four are in the order of `struct rq___local` in the schedulers' own headers: CO-RE
+ * would find each by its name, a native build reads both structs from the same place.
+ */
 struct rq {
-	unsigned int nr_running;
-	struct task_struct *curr, *idle, *stop, *donor;
-	u64 clock, clock_task, clock_pelt;
+	u64 clock_task, clock_pelt;
 	unsigned long lost_idle_time;
 	u64 prev_steal_time_rq;
+	unsigned int nr_running;
+	struct task_struct *curr, *idle, *stop, *donor;
+	u64 clock;
 	int cpu;
 	bool online;
 	unsigned long cpu_capacity;
@@ -411,6 +557,9 @@ struct scx_event_stats {
 	s64 SCX_EV_REENQ_LOCAL_REPEAT;
 	s64 SCX_EV_INSERT_NOT_OWNED;
 	s64 SCX_EV_SUB_BYPASS_DISPATCH;
+	s64 SCX_EV_REENQ_REPEAT, SCX_EV_SLICE_CLAMPED, SCX_EV_SLICE_DENIED;
+	s64 SCX_EV_SUB_FORCED_ADMIT, SCX_EV_SUB_PREEMPT_DENIED, SCX_EV_SUB_KICK_DENIED;
+	s64 SCX_EV_SUB_REENQ_DENIED, SCX_EV_SUB_CIDPERF_DENIED, SCX_EV_SUB_RESCUE;
 };
 
 /* The operations; `schedlab_op_*` in rt.c and crates/scx-native/src/ops.rs go by these names. */
@@ -449,6 +598,8 @@ struct sched_ext_ops {
 	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	s32 (*sub_attach)(struct scx_sub_attach_args *args);
 	void (*sub_detach)(struct scx_sub_detach_args *args);
+	void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
+	void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);
@@ -484,6 +635,9 @@ struct bpf_map;
 struct pt_regs { unsigned long regs[32]; };
 struct bpf_perf_event_data { struct pt_regs regs; __u64 sample_period, addr; };
 struct bpf_perf_event_value { __u64 counter, enabled, running; };
+struct bpf_iter_kmem_cache { __u64 __opaque[1]; };
+struct bpf_iter_dmabuf { __u64 __opaque[1]; };
+struct bpf_iter_task_vma { __u64 __opaque[1]; };
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_UNSPEC = 0,
@@ -548,6 +702,23 @@ enum { BPF_F_CURRENT_CPU = 0xffffffffULL };
 enum { BPF_F_TIMER_ABS = 1, BPF_F_TIMER_CPU_PIN = 2 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum {
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
+	BPF_RB_CONS_POS = 2,
+	BPF_RB_PROD_POS = 3,
+};
+enum {
+	BPF_RINGBUF_BUSY_BIT = 1U << 31,
+	BPF_RINGBUF_DISCARD_BIT = 1U << 30,
+	BPF_RINGBUF_HDR_SZ = 8,
+};
+enum { BPF_F_INDEX_MASK = 0xffffffffULL };
+enum bpf_task_iter_flags {
+	BPF_TASK_ITER_ALL_PROCS = 0,
+	BPF_TASK_ITER_ALL_THREADS = 1,
+	BPF_TASK_ITER_PROC_THREADS = 2,
+};
 
 enum page_size_enum { __PAGE_SIZE = 4096 };
 

@@ -11,6 +11,7 @@ use super::error::NativeError;
 use super::object::ObjectFile;
 use schedlab_model::KernelVersion;
 use schedlab_scx::CoreRules;
+use schedlab_scx_source::{SHARED_HEADERS, SYSTEM_HEADERS, SourceOptions, advice_on_headers};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +19,6 @@ use std::process::Command;
 /// The headers and the C part of the run time: path below the include directory, contents.
 const FILES: &[(&str, &str)] = &[
     ("vmlinux.h", include_str!("../include/vmlinux.h")),
-    ("errno.h", include_str!("../include/errno.h")),
-    ("asm-generic/errno.h", include_str!("../include/asm-generic/errno.h")),
     ("bpf/bpf_helpers.h", include_str!("../include/bpf/bpf_helpers.h")),
     ("bpf/bpf_tracing.h", include_str!("../include/bpf/bpf_tracing.h")),
     ("bpf/bpf_core_read.h", include_str!("../include/bpf/bpf_core_read.h")),
@@ -29,39 +28,27 @@ const FILES: &[(&str, &str)] = &[
     ("scx/user_exit_info.h", include_str!("../include/scx/user_exit_info.h")),
     ("scx/user_exit_info.bpf.h", include_str!("../include/scx/user_exit_info.bpf.h")),
     ("schedlab/quick.h", include_str!("../include/schedlab/quick.h")),
+    ("schedlab/frames.h", include_str!("../include/schedlab/frames.h")),
+    ("schedlab/dynptr.h", include_str!("../include/schedlab/dynptr.h")),
     ("schedlab/prelude.h", include_str!("../include/schedlab/prelude.h")),
     ("schedlab/scx_enums.h", include_str!("../include/schedlab/scx_enums.h")),
     ("schedlab/scx_common.bpf.h", include_str!("../include/schedlab/scx_common.bpf.h")),
 ];
 
-/// Headers that schedlab's own schedulers share, for schedulers in other directories that include
-/// them. They are searched last, so a user's own header comes first.
-const SHARED: &[(&str, &str)] = &[
-    ("scx.bpf.h", include_str!("../../../bpf/scx/scx.bpf.h")),
-    ("queue.bpf.h", include_str!("../../../bpf/scx/queue.bpf.h")),
-    ("ranked.bpf.h", include_str!("../../../bpf/scx/ranked.bpf.h")),
-    ("background.bpf.h", include_str!("../../../bpf/scx/background.bpf.h")),
-    ("random.bpf.h", include_str!("../../../bpf/scx/random.bpf.h")),
-];
-
 /// The C part of the run time.
 const RUN_TIME: &str = include_str!("../include/schedlab/rt.c");
-
-/// Environment variable that names the compiler.
-pub const CLANG_VARIABLE: &str = "SCHEDLAB_CLANG";
-
-/// Versions of clang that are searched after plain `clang`.
-const VERSIONS: std::ops::RangeInclusive<u32> = 14..=30;
 
 /// How a scheduler is compiled.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// Include directories of the scheduler, searched before schedlab's.
-    pub include: Vec<PathBuf>,
-    /// Further source files of the scheduler.
-    pub sources: Vec<PathBuf>,
+    /// Its headers, further sources and macros, in addition to those that are found.
+    pub source: SourceOptions,
+    /// The file with its setup; `None`: the one that is found.
+    pub setup: Option<PathBuf>,
     /// The modelled kernel, one of [`schedlab_scx::CORES`].
     pub kernel: KernelVersion,
+    /// Whether every load and store of the scheduler is checked when it runs.
+    pub is_checked: bool,
     /// The cache directory; `None`: no cache.
     pub cache: Option<PathBuf>,
 }
@@ -69,7 +56,8 @@ pub struct CompileOptions {
 impl Default for CompileOptions {
     fn default() -> Self {
         let kernel = CoreRules::default().version;
-        Self { include: Vec::new(), sources: Vec::new(), kernel, cache: None }
+        let source = SourceOptions::default();
+        Self { source, setup: None, kernel, is_checked: true, cache: None }
     }
 }
 
@@ -80,40 +68,9 @@ pub struct Compiled {
     pub objects: Vec<ObjectFile>,
 }
 
-/// Finds the compiler: the one in `SCHEDLAB_CLANG`, or else `clang`, or else the newest `clang-N`.
+/// Finds the compiler.
 pub fn find_clang() -> Result<PathBuf, NativeError> {
-    if let Some(named) = std::env::var_os(CLANG_VARIABLE) {
-        return Ok(named.into());
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = std::iter::once("clang".to_owned())
-        .chain(VERSIONS.rev().map(|version| format!("clang-{version}")));
-    for name in names {
-        for directory in std::env::split_paths(&path) {
-            let candidate = directory.join(&name);
-            if candidate.is_file() {
-                return Ok(candidate);
-            }
-        }
-    }
-    Err(NativeError::NoCompiler(format!(
-        "compiling a scheduler takes clang, 14 or later, and there is none in PATH; install it \
-         (Debian: `apt install clang`) or name it in {CLANG_VARIABLE}"
-    )))
-}
-
-/// Directories next to a scheduler where its headers usually are.
-fn usual_includes(source: &Path) -> Vec<PathBuf> {
-    let parent = match source.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let include = parent.join("include");
-    let mut found = Vec::new();
-    if include.join("scx/common.bpf.h").is_file() {
-        found.push(include);
-    }
-    found
+    schedlab_scx_source::find_clang().map_err(NativeError::NoCompiler)
 }
 
 /// Compiles `source` and its further files.
@@ -123,12 +80,13 @@ pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, Nati
 
 /// The objects, and how often the compiler was run. Other objects came from the cache.
 fn objects(source: &Path, options: &CompileOptions) -> Result<(Vec<ObjectFile>, u32), NativeError> {
-    for path in options.sources.iter().map(PathBuf::as_path).chain([source]) {
+    let further = options.source.further_sources(source);
+    for path in further.iter().map(PathBuf::as_path).chain([source]) {
         fs::metadata(path).map_err(|error| {
             NativeError::Refused(format!("cannot read the scheduler {}: {error}", path.display()))
         })?;
     }
-    for path in &options.include {
+    for path in &options.source.include {
         if !path.is_dir() {
             let path = path.display();
             return Err(NativeError::Refused(format!("no directory of headers: {path}")));
@@ -139,25 +97,26 @@ fn objects(source: &Path, options: &CompileOptions) -> Result<(Vec<ObjectFile>, 
         .prefix("schedlab-scx-")
         .tempdir()
         .map_err(|error| internal("making a directory for the compiler", error))?;
-    let (own, shared) = (directory.path().join("include"), directory.path().join("shared"));
+    let (own, last) = (directory.path().join("include"), directory.path().join("last"));
     write_headers(&own, FILES)?;
-    write_headers(&shared, SHARED)?;
+    for headers in [SYSTEM_HEADERS, SHARED_HEADERS] {
+        write_headers(&last, headers)?;
+    }
     let run_time = directory.path().join("rt.c");
     fs::write(&run_time, RUN_TIME).map_err(|error| internal("writing headers", error))?;
-    let mut users = options.include.clone();
-    users.extend(usual_includes(source));
-    let includes = [vec![own], users.clone(), vec![shared]].concat();
+    let users = options.source.include_dirs(source);
+    let includes = [vec![own], users.clone(), vec![last]].concat();
     let mut job = Job {
         clang: &clang,
         directory: directory.path(),
         includes,
         users,
-        flags: flags(options.kernel),
+        flags: flags(options),
         cache: options.cache.as_deref().and_then(Cache::at),
         nr_compiled: 0,
     };
     let mut objects = vec![job.object(&run_time, Path::new("rt.c"))?];
-    for file in [source].into_iter().chain(options.sources.iter().map(PathBuf::as_path)) {
+    for file in [source].into_iter().chain(further.iter().map(PathBuf::as_path)) {
         objects.push(job.object(file, file)?);
     }
     Ok((objects, job.nr_compiled))
@@ -197,7 +156,16 @@ const FLAGS: &[&str] = &[
     "-g",
     "-gdwarf-4",
     "-std=gnu11",
-    "-fPIC",
+    "-fPIE",
+    // A section for each variable, so that the loader can put a distance between them.
+    "-fdata-sections",
+    "-fno-unique-section-names",
+    // Every call returns to where it came from, so that errors can name the line.
+    "-fno-optimize-sibling-calls",
+    // Nothing but what the compiler makes: no assembly, and calls through pointers are looked at.
+    "-fno-gnu-inline-asm",
+    "-mretpoline",
+    "-mretpoline-external-thunk",
     "-ffreestanding",
     "-fwrapv",
     "-fno-strict-aliasing",
@@ -216,16 +184,43 @@ const FLAGS: &[&str] = &[
     "-D__bpf__",
     "-D__BPF__",
     "-D__TARGET_ARCH_x86",
+    "-D__SCX_TARGET_ARCH_x86",
     "-Wno-everything",
+    "-Werror=vla",
     "-Werror=implicit-function-declaration",
     "-Werror=incompatible-pointer-types",
-    "-Werror=return-type",
 ];
 
-fn flags(kernel: KernelVersion) -> Vec<String> {
+/// Options for checks of loads and stores. The offset of the shadow is that of
+/// [`super::zone::SHADOW_OFFSET`], the compiler's own.
+const CHECKS: &[&str] = &[
+    "-DSCHEDLAB_CHECKS",
+    "-fsanitize=address",
+    "-fsanitize-address-use-after-return=always",
+    "-fno-sanitize-address-use-after-scope",
+    "-fno-sanitize-recover=address",
+    // All local variables in memory are in frames, also those of which every access is safe.
+    "-mllvm",
+    "-asan-use-stack-safety=0",
+    // The loader puts the distance between global variables.
+    "-mllvm",
+    "-asan-globals=0",
+    // Checks are in line, whatever the size of a function.
+    "-mllvm",
+    "-asan-instrumentation-with-call-threshold=1000000",
+    "-mllvm",
+    "-asan-max-inline-poisoning-size=65536",
+    "-mllvm",
+    "-asan-guard-against-version-mismatch=0",
+];
+
+fn flags(options: &CompileOptions) -> Vec<String> {
     let own = ["-include", "schedlab/prelude.h", "-x", "c"];
-    let all = FLAGS.iter().chain(&own).map(|flag| (*flag).to_owned());
-    all.chain([format!("-DSCHEDLAB_KERNEL={}", kernel.series_number())]).collect()
+    let checks = if options.is_checked { CHECKS } else { &[] };
+    let all = FLAGS.iter().chain(checks).chain(&own).map(|flag| (*flag).to_owned());
+    let users = options.source.defines.iter().map(|define| format!("-D{define}"));
+    let kernel = format!("-DSCHEDLAB_KERNEL={}", options.kernel.series_number());
+    all.chain([kernel]).chain(users).collect()
 }
 
 impl Job<'_> {
@@ -238,7 +233,7 @@ impl Job<'_> {
             source: name,
             contents: &contents,
             includes: &self.users,
-            headers: &[FILES, SHARED],
+            headers: &[FILES, SYSTEM_HEADERS, SHARED_HEADERS],
         };
         let slot = self.cache.as_ref().and_then(|cache| cache.slot(&made));
         if let Some(bytes) = slot.as_ref().and_then(Slot::find) {
@@ -301,13 +296,17 @@ fn condense(source: &Path, messages: &str) -> String {
     if nr_errors > shown.len() {
         text.push_str(&format!("\n  ... and {} more", nr_errors - shown.len()));
     }
+    let advice = advice_on_headers(messages);
     if messages.contains("sched_ext_ops_cid") {
         text.push_str(
             "\nIt is written for CPUs by topological number (cid), which is of Linux 7.2; the \
              modelled kernels are 6.18 and 7.1",
         );
-    } else if messages.contains("file not found") {
-        text.push_str("\n`--scx-include DIR` names a directory with headers of the scheduler's");
+    } else if messages.contains("inline assembly is disabled") {
+        text.push_str("\nAssembly cannot be simulated: write it in C");
+    } else if !advice.is_empty() {
+        text.push('\n');
+        text.push_str(&advice);
     } else if messages.contains("no member named") {
         text.push_str("\nFields of the kernel's structs are those of the simulator's vmlinux.h");
     }
@@ -323,7 +322,10 @@ mod tests {
     fn runs(folder: &Path, cache: &Path, core: CoreRules) -> u32 {
         let options = CompileOptions {
             kernel: core.version,
-            include: vec![folder.join("one"), folder.join("two")],
+            source: SourceOptions {
+                include: vec![folder.join("one"), folder.join("two")],
+                ..SourceOptions::default()
+            },
             cache: Some(cache.to_owned()),
             ..CompileOptions::default()
         };

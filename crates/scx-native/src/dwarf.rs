@@ -57,6 +57,19 @@ pub enum Type {
         /// Members: name, offset, type.
         members: Vec<(String, u64, Type)>,
     },
+    /// A pointer.
+    Pointer,
+    /// A bit field.
+    Bits {
+        /// Bytes that have a part of it.
+        size: u64,
+        /// Number of bits below it in them.
+        shift: u64,
+        /// Number of bits.
+        bits: u64,
+        /// Whether it has a sign.
+        signed: bool,
+    },
     /// Another type of this size.
     Other {
         /// Bytes.
@@ -69,10 +82,12 @@ impl Type {
     pub fn size(&self) -> u64 {
         match self {
             Self::Int { size, .. }
+            | Self::Bits { size, .. }
             | Self::Enum { size, .. }
             | Self::Struct { size, .. }
             | Self::Other { size } => *size,
             Self::Bool => 1,
+            Self::Pointer => 8,
             Self::Array { of, nr } => of.size().saturating_mul(*nr),
         }
     }
@@ -110,6 +125,12 @@ pub struct MapDef {
     pub values_offset: Option<u64>,
     /// The inner map.
     pub inner: Option<Box<MapDef>>,
+    /// Type of a key, if it is declared.
+    pub key: Option<Box<Type>>,
+    /// Type of a value, if it is declared.
+    pub value: Option<Box<Type>>,
+    /// Offset and size of the parts of a value that an update leaves alone.
+    pub kept: Vec<(u64, u64)>,
 }
 
 /// A map and the place of its variable.
@@ -206,6 +227,28 @@ impl Debug {
         Ok((variables, maps))
     }
 
+    /// Bytes of the struct, or of the type definition of one, called `name`.
+    pub fn size_of(&self, name: &str) -> Option<u64> {
+        let dwarf = self.dwarf().ok()?;
+        let mut units = dwarf.units();
+        while let Ok(Some(header)) = units.next() {
+            let unit = dwarf.unit(header).ok()?;
+            let walker = Walker { dwarf: &dwarf, unit: &unit };
+            let mut entries = unit.entries();
+            while let Ok(Some(entry)) = entries.next_dfs() {
+                let is_type =
+                    matches!(entry.tag(), gimli::DW_TAG_typedef | gimli::DW_TAG_structure_type);
+                if is_type && walker.name(entry).as_deref() == Some(name) {
+                    let size = walker.size(entry.offset()).ok().filter(|size| *size > 0);
+                    if size.is_some() {
+                        return size;
+                    }
+                }
+            }
+        }
+        None
+    }
+
     /// File and line of an address.
     pub fn line(&self, address: u64) -> Option<(String, u64)> {
         let dwarf = self.dwarf().ok()?;
@@ -241,6 +284,22 @@ struct Walker<'a, 'd> {
     dwarf: &'a Dwarf<Reader<'d>>,
     unit: &'a Unit<Reader<'d>>,
 }
+
+/// DW_TAG_LLVM_annotation, in which clang writes the tags of types and declarations.
+const ANNOTATION: gimli::DwTag = gimli::DwTag(0x6000);
+
+/// Structs in values of maps that only their own functions write.
+const KEPT: [&str; 9] = [
+    "bpf_spin_lock",
+    "bpf_res_spin_lock",
+    "bpf_timer",
+    "bpf_wq",
+    "bpf_list_head",
+    "bpf_list_node",
+    "bpf_rb_root",
+    "bpf_rb_node",
+    "bpf_refcount",
+];
 
 /// Deepest nesting of types that is followed.
 const DEPTH_MAX: u32 = 8;
@@ -371,6 +430,40 @@ impl<'d> Walker<'_, 'd> {
         Ok(members)
     }
 
+    /// Gives the bit fields among the members of a struct their places and types.
+    fn find_bit_fields(
+        &self,
+        ty: UnitOffset,
+        members: &mut [(String, u64, Type)],
+    ) -> Result<(), NativeError> {
+        let mut tree = self.unit.entries_tree(Some(ty)).map_err(bad)?;
+        let root = tree.root().map_err(bad)?;
+        let mut children = root.children();
+        let mut fields = members.iter_mut();
+        while let Some(child) = children.next().map_err(bad)? {
+            let entry = child.entry();
+            if entry.tag() != gimli::DW_TAG_member || self.type_of(entry).is_none() {
+                continue;
+            }
+            let Some((_, offset, of)) = fields.next() else { break };
+            let (Some(bits), Some(start)) = (
+                Self::number(entry, gimli::DW_AT_bit_size),
+                Self::number(entry, gimli::DW_AT_data_bit_offset),
+            ) else {
+                continue;
+            };
+            let (first, shift) = (start / 8, start % 8);
+            let size = shift.saturating_add(bits).div_ceil(8);
+            let signed = matches!(of, Type::Int { signed: true, .. });
+            *offset = first;
+            *of = match (bits, size) {
+                (1..=64, ..=8) => Type::Bits { size, shift, bits, signed },
+                _ => Type::Other { size },
+            };
+        }
+        Ok(())
+    }
+
     fn values(&self, ty: UnitOffset) -> Result<Vec<(String, i64)>, NativeError> {
         let mut tree = self.unit.entries_tree(Some(ty)).map_err(bad)?;
         let root = tree.root().map_err(bad)?;
@@ -404,7 +497,7 @@ impl<'d> Walker<'_, 'd> {
                 }
             }
             gimli::DW_TAG_enumeration_type => Type::Enum { size, values: self.values(base)? },
-            gimli::DW_TAG_pointer_type => Type::Other { size: 8 },
+            gimli::DW_TAG_pointer_type => Type::Pointer,
             gimli::DW_TAG_array_type => {
                 let Some(of) = self.type_of(&entry) else { return Ok(Type::Other { size: 0 }) };
                 let mut of = self.describe(of, depth)?;
@@ -418,6 +511,7 @@ impl<'d> Walker<'_, 'd> {
                 for (name, offset, of) in self.members(base)? {
                     members.push((name, offset, self.describe(of, depth + 1)?));
                 }
+                self.find_bit_fields(base, &mut members)?;
                 Type::Struct { size, members }
             }
             _ => Type::Other { size },
@@ -436,6 +530,62 @@ impl<'d> Walker<'_, 'd> {
             gimli::DW_TAG_pointer_type => self.type_of(&entry),
             _ => None,
         })
+    }
+
+    /// Collects the parts of a value of type `ty` at `offset` that an update of a map leaves alone:
+    /// locks, timers, heads of lists and trees, pointers to objects of the kernel. Source:
+    /// btf_parse_fields() in kernel/bpf/btf.c.
+    fn kept(
+        &self,
+        ty: UnitOffset,
+        offset: u64,
+        depth: u32,
+        all: &mut Vec<(u64, u64)>,
+    ) -> Result<(), NativeError> {
+        let (Some(base), ..) = self.strip(ty)? else { return Ok(()) };
+        let entry = self.entry(base)?;
+        let size = Self::number(&entry, gimli::DW_AT_byte_size).unwrap_or(8);
+        match entry.tag() {
+            gimli::DW_TAG_pointer_type if self.is_kernel_pointer(base)? => all.push((offset, 8)),
+            gimli::DW_TAG_structure_type => {
+                let name = self.name(&entry).unwrap_or_default();
+                if KEPT.contains(&name.as_str()) {
+                    all.push((offset, size));
+                } else if depth < DEPTH_MAX {
+                    for (_, at, of) in self.members(base)? {
+                        self.kept(of, offset + at, depth + 1, all)?;
+                    }
+                }
+            }
+            gimli::DW_TAG_array_type => {
+                let Some(of) = self.type_of(&entry) else { return Ok(()) };
+                let before = all.len();
+                self.kept(of, offset, depth + 1, all)?;
+                let nr: u64 = self.bounds(base)?.iter().product();
+                let (first, stride) = (all[before..].to_vec(), self.size(of)?);
+                for index in 1..if first.is_empty() { 1 } else { nr } {
+                    all.extend(first.iter().map(|(at, size)| (at + index * stride, *size)));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a pointer is declared `__kptr`, or with a similar tag.
+    fn is_kernel_pointer(&self, ty: UnitOffset) -> Result<bool, NativeError> {
+        let mut tree = self.unit.entries_tree(Some(ty)).map_err(bad)?;
+        let root = tree.root().map_err(bad)?;
+        let mut children = root.children();
+        while let Some(child) = children.next().map_err(bad)? {
+            let entry = child.entry();
+            let value = entry.attr_value(gimli::DW_AT_const_value);
+            let tag = value.and_then(|value| self.text(value)).unwrap_or_default();
+            if entry.tag() == ANNOTATION && ["kptr", "uptr"].iter().any(|end| tag.contains(end)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The number in `int (*name)[number]`, or the value of an enumeration with one value
@@ -460,7 +610,15 @@ impl<'d> Walker<'_, 'd> {
                 "max_entries" => def.max_entries = self.encoded(of)?,
                 "map_flags" => def.map_flags = self.encoded(of)?,
                 "key" | "value" => {
-                    let size = self.target(of)?.map_or(Ok(0), |target| self.size(target))?;
+                    let target = self.target(of)?;
+                    let size = target.map_or(Ok(0), |target| self.size(target))?;
+                    let of = target.map(|of| self.describe(of, 0)).transpose()?.map(Box::new);
+                    if name == "key" {
+                        def.key = of;
+                    } else {
+                        def.value = of;
+                        target.map_or(Ok(()), |of| self.kept(of, 0, 0, &mut def.kept))?;
+                    }
                     *(if name == "key" { &mut def.key_size } else { &mut def.value_size }) = size;
                 }
                 "values" if depth == 0 => {

@@ -3,7 +3,7 @@
 //! scheduler.
 
 use super::layout::GroupLayout;
-use super::zone::{Block, put};
+use super::zone::{Block, Zone, put};
 use schedlab_model::CgroupId;
 use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
@@ -24,17 +24,17 @@ const LEVELS_MAX: u32 = 64;
 #[derive(Debug)]
 pub struct Groups {
     layout: GroupLayout,
+    zone: Zone,
     /// The block of each group, if it was shown.
     blocks: Vec<Option<Block>>,
     /// By address.
     ids: BTreeMap<u64, CgroupId>,
-    names: Vec<Block>,
 }
 
 impl Groups {
     /// None yet.
-    pub fn new(layout: GroupLayout) -> Self {
-        Self { layout, blocks: Vec::new(), ids: BTreeMap::new(), names: Vec::new() }
+    pub fn new(layout: GroupLayout, zone: Zone) -> Self {
+        Self { layout, zone, blocks: Vec::new(), ids: BTreeMap::new() }
     }
 
     /// The group that a pointer refers to.
@@ -58,7 +58,7 @@ impl Groups {
     fn first_shown(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
         let level = k.cgroup_level(group);
         let parent = (group.0 != 0).then(|| self.show(k, k.cgroup(group).parent));
-        let block = Block::new(self.layout.size + KERNFS_NODE + CSS_SET);
+        let block = self.zone.block(self.layout.size + KERNFS_NODE + CSS_SET);
         let base = block.address();
         if self.blocks.len() <= group.index() {
             self.blocks.resize_with(group.index() + 1, || None);
@@ -66,13 +66,15 @@ impl Groups {
         self.blocks[group.index()] = Some(block);
         self.ids.insert(base, group);
         let path = k.cgroup(group).path.clone();
-        let name = self.name(path.rsplit('/').next().unwrap_or_default());
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let name = self.zone.block_of(&[name.as_bytes(), &[0]].concat()).address();
         let kn = base + self.layout.size as u64;
         let l = self.layout;
         let parent_kn = parent.map_or(0, |parent| parent + l.size as u64);
         // SAFETY: the block is ours and has room for the three structs.
         unsafe {
             put(base + l.self_cgroup as u64, base);
+            put(base + l.dom_cgrp as u64, base);
             put(base + l.self_parent as u64, parent.unwrap_or(0));
             put(base + l.level as u64, level);
             put(base + l.kn as u64, kn);
@@ -92,17 +94,6 @@ impl Groups {
             unsafe { put(base + l.ancestors as u64 + u64::from(above) * 8, at) };
         }
         base
-    }
-
-    fn name(&mut self, text: &str) -> u64 {
-        let block = Block::new(text.len() + 1);
-        let at = block.address();
-        for (index, byte) in text.bytes().enumerate() {
-            // SAFETY: the block has room for the text.
-            unsafe { put(at + index as u64, byte) };
-        }
-        self.names.push(block);
-        at
     }
 
     /// The group after `at` in the subtree of `top`, parents before children; `None`: it was the

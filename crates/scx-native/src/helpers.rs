@@ -6,7 +6,7 @@
 
 use super::guard;
 use super::host::with;
-use super::maps::errno::{EFAULT, EINVAL};
+use super::maps::errno::{EFAULT, EINVAL, EOPNOTSUPP};
 use super::text;
 use super::touch;
 use schedlab_model::{CgroupId, TaskId};
@@ -97,10 +97,14 @@ pub extern "C" fn current_comm(to: u64, size: u32) -> i64 {
 
 pub extern "C" fn per_cpu_ptr(p: u64, cpu: u32) -> u64 {
     ok(with(|k, run| {
-        if p != run.runqueues {
-            return Err("bpf_per_cpu_ptr of anything but `runqueues`".into());
+        if p != run.runqueues && p != run.cpufreq {
+            return Err("bpf_per_cpu_ptr of anything but runqueues and cpufreq_cpu_data".into());
         }
-        if cpu >= run.nr_cpus { Ok(0) } else { run.rq(k, cpu) }
+        match cpu >= run.nr_cpus {
+            true => Ok(0),
+            false if p == run.cpufreq => Ok(p + u64::from(cpu) * 8),
+            false => run.rq(k, cpu),
+        }
     }))
 }
 
@@ -301,10 +305,19 @@ pub extern "C" fn snprintf(to: u64, size: u32, format: u64, data: u64, len: u32)
     whole
 }
 
+/// No task of a run may be sent a signal by its scheduler.
+pub extern "C" fn not_supported() -> i64 {
+    -EOPNOTSUPP
+}
+
+pub extern "C" fn stream_vprintk(_stream: i32, format: u64, data: u64, len: u32) -> i32 {
+    trace_vprintk(format, 0, data, len) as i32
+}
+
 pub extern "C" fn trace_vprintk(format: u64, _size: u32, data: u64, len: u32) -> i64 {
     let line = formatted(format, data, len);
     let len = line.len() as i64;
-    with(|_, run| run.print(line));
+    with(|k, run| run.print(k, line));
     len
 }
 
@@ -317,7 +330,7 @@ pub extern "C" fn trace_printk(format: u64, _size: u32, a: u64, b: u64, c: u64) 
         Some(String::from_utf8_lossy(&text).into_owned())
     });
     let len = line.len() as i64;
-    with(|_, run| run.print(line));
+    with(|k, run| run.print(k, line));
     len
 }
 
@@ -332,7 +345,8 @@ pub extern "C" fn free(at: u64) {
     }
 }
 
-pub extern "C" fn broken(what: u64) -> ! {
+pub extern "C" fn broken(what: u64, returns_to: u64) -> ! {
     let what = touch::try_text(what, FORMAT_MAX).unwrap_or_default();
-    guard::broken(String::from_utf8_lossy(&what).into_owned())
+    let what = String::from_utf8_lossy(&what).into_owned();
+    guard::fail(guard::Fault::Broken { what, at: Some(returns_to.saturating_sub(1)) })
 }

@@ -6,14 +6,16 @@
 //! runs can execute in parallel.
 
 use super::guard;
+use super::lines::Lines;
 use super::object::ObjectFile;
 use super::run::Run;
-use super::{helpers, kfuncs, storage};
+use super::{checks, helpers, kfuncs, storage};
 use schedlab_model::KernelVersion;
 use schedlab_scx::Kernel;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// A function for schedulers.
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +54,28 @@ macro_rules! functions {
 }
 
 functions! {
+    "__asan_handle_no_return" => checks::nothing,
+    "__asan_init" => checks::nothing,
+    "__asan_memcpy" => checks::memcpy,
+    "__asan_memmove" => checks::memcpy,
+    "__asan_memset" => checks::memset,
+    "__asan_report_load1" => checks::load1,
+    "__asan_report_load16" => checks::load16,
+    "__asan_report_load2" => checks::load2,
+    "__asan_report_load4" => checks::load4,
+    "__asan_report_load8" => checks::load8,
+    "__asan_report_load_n" => checks::load_n,
+    "__asan_report_store1" => checks::store1,
+    "__asan_report_store16" => checks::store16,
+    "__asan_report_store2" => checks::store2,
+    "__asan_report_store4" => checks::store4,
+    "__asan_report_store8" => checks::store8,
+    "__asan_report_store_n" => checks::store_n,
     "__scx_bpf_dsq_insert_vtime" since 6 19 => kfuncs::dsq_insert_vtime_args,
     "__scx_bpf_select_cpu_and" since 6 19 => kfuncs::select_cpu_and_args,
     "bpf_arena_alloc_pages" => storage::arena_alloc_pages,
     "bpf_arena_free_pages" => storage::arena_free_pages,
+    "bpf_arena_reserve_pages" since 6 18 => storage::arena_reserve_pages,
     "bpf_cgroup_acquire" => helpers::cgroup_acquire,
     "bpf_cgroup_ancestor" => helpers::cgroup_ancestor,
     "bpf_cgroup_from_id" => helpers::cgroup_from_id,
@@ -86,6 +106,8 @@ functions! {
     "bpf_map_push_elem" => storage::map_push_elem,
     "bpf_map_update_elem" => storage::map_update_elem,
     "bpf_per_cpu_ptr" => helpers::per_cpu_ptr,
+    "bpf_perf_event_output" => helpers::not_supported,
+    "bpf_perf_event_read_value" => storage::perf_event_read_value,
     "bpf_probe_read" => helpers::probe_read,
     "bpf_probe_read_kernel" => helpers::probe_read,
     "bpf_probe_read_kernel_str" => helpers::probe_read_str,
@@ -96,7 +118,9 @@ functions! {
     "bpf_ringbuf_query" => storage::ringbuf_query,
     "bpf_ringbuf_reserve" => storage::ringbuf_reserve,
     "bpf_ringbuf_submit" => storage::ringbuf_submit,
+    "bpf_send_signal" => helpers::not_supported,
     "bpf_snprintf" => helpers::snprintf,
+    "bpf_stream_vprintk" since 6 17 => helpers::stream_vprintk,
     "bpf_strncmp" => helpers::strncmp,
     "bpf_task_acquire" => helpers::task_acquire,
     "bpf_task_from_pid" => helpers::task_from_pid,
@@ -113,8 +137,10 @@ functions! {
     "bpf_user_ringbuf_drain" => storage::user_ringbuf_drain,
     "schedlab_alloc" => helpers::alloc,
     "schedlab_broken" => helpers::broken,
+    "schedlab_frames_full" => checks::frames_full,
     "schedlab_free" => helpers::free,
     "schedlab_map_lookup_elem" => storage::map_lookup_elem,
+    "schedlab_map_lookup_u32" => storage::map_lookup_u32,
     "schedlab_task_storage_get" => storage::task_storage_get,
     "scx_bpf_consume" => kfuncs::dsq_move_to_local,
     "scx_bpf_cpu_curr" since 6 18 => kfuncs::cpu_curr,
@@ -205,6 +231,8 @@ extern "C" fn called_absent(index: u32) -> ! {
 pub struct Call {
     kernel: *mut Kernel<'static>,
     run: *mut Run,
+    is_checked: bool,
+    lines: *const Lines,
 }
 
 thread_local! {
@@ -215,11 +243,45 @@ thread_local! {
 #[inline(always)]
 pub fn during<R>(k: &mut Kernel<'_>, run: &mut Run, call: impl FnOnce() -> R) -> R {
     let kernel: *mut Kernel<'_> = k;
-    let mut this = Call { kernel: kernel.cast(), run };
+    let is_checked = run.zone.is_checked();
+    let lines = Arc::as_ptr(&run.lines);
+    let mut this = Call { kernel: kernel.cast(), run, is_checked, lines };
     let outer = CALL.replace(&raw mut this);
     let answer = call();
     CALL.set(outer);
     answer
+}
+
+/// Whether a callback is running whose accesses are checked.
+#[inline]
+pub fn is_checked() -> bool {
+    let call = CALL.get();
+    // SAFETY: `during` keeps it alive.
+    !call.is_null() && unsafe { (*call).is_checked }
+}
+
+/// The place in the source from which the running callback has called the simulator last.
+pub fn place_of_last_call() -> Option<String> {
+    let call = CALL.get();
+    if call.is_null() {
+        return None;
+    }
+    // SAFETY: `during` keeps both alive; the run does not own the lines exclusively.
+    let lines = unsafe { &*(*call).lines };
+    Some(lines.name(lines.last_call()))
+}
+
+/// Describes memory of the running callback that it may not use.
+pub fn place_of(at: u64, bytes: usize) -> String {
+    if !is_checked() {
+        return format!("at {at:#x}, which are not there");
+    }
+    let nr = super::touch::usable(at, bytes as u64);
+    let place = with(|_, run| run.describe_place(at.wrapping_add(nr)));
+    match nr {
+        0 => place,
+        _ => format!("of which {nr} are an object's; the next is {place}"),
+    }
 }
 
 /// Calls `f` with the kernel and the run of the running callback.

@@ -9,7 +9,9 @@
 use super::error::NativeError;
 use super::host;
 use super::object::Use;
-use super::program::{Program, Target};
+use super::program::{Program, RUN_TIME, Target};
+use super::thunks::{self, THUNK, WORDS, Words};
+use super::zone::Zone;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -18,48 +20,23 @@ const PAGE: usize = 4096;
 /// Bytes of zeroes, for words of the kernel's configuration that are not set.
 const ZEROES: usize = 64;
 
-/// Bytes of a trampoline.
-const THUNK: usize = 32;
+/// Bytes between two sections with data, which belong to none.
+const BETWEEN: usize = 32;
 
-/// A mapping of memory.
-#[derive(Debug)]
-struct Mapping {
-    base: *mut u8,
-    len: usize,
-}
+/// Name of the run time's section that no scheduler may touch.
+const HIDDEN: &str = ".schedlab";
 
-// SAFETY: the mapping is private memory of its owner; nothing in it depends on a thread.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(len: usize) -> Result<Self, NativeError> {
-        let (prot, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
-        // SAFETY: a new anonymous mapping at an address of the system's choice.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
-        if base == libc::MAP_FAILED {
-            let error = std::io::Error::last_os_error();
-            return Err(NativeError::Internal(format!("no memory for the scheduler: {error}")));
-        }
-        Ok(Self { base: base.cast(), len })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and all calls into it have returned.
-        unsafe { libc::munmap(self.base.cast(), self.len) };
-    }
-}
-
-/// A loaded scheduler.
-#[derive(Debug)]
+/// A loaded scheduler, in a zone. Copies refer to the same memory.
+#[derive(Clone, Debug)]
 pub struct Image {
-    mapping: Mapping,
+    base: u64,
+    len: usize,
     /// Address of each section of each object; 0: not loaded.
     sections: Vec<Vec<u64>>,
     /// Addresses of code.
     pub text: Range<u64>,
+    /// Words that its trampolines use.
+    pub words: Words,
 }
 
 /// Offsets within an image.
@@ -67,6 +44,7 @@ struct Layout {
     sections: Vec<Vec<Option<usize>>>,
     thunks: usize,
     text_len: usize,
+    words: usize,
     slots: usize,
     zeroes: usize,
     len: usize,
@@ -92,6 +70,9 @@ impl Layout {
                         *at = up(*at, section.align.max(16));
                         sections[o][s] = Some(*at);
                         *at += sizes.get(&(o, s)).copied().unwrap_or(section.bytes.len());
+                        if wanted == Use::Data {
+                            *at += BETWEEN;
+                        }
                     }
                 }
             }
@@ -100,12 +81,31 @@ impl Layout {
         let thunks = up(at, 16);
         let nr = program.nr_slots();
         let text_len = up(thunks + nr * THUNK, PAGE);
-        let slots = text_len;
+        let words = text_len;
+        let slots = words + WORDS;
         let zeroes = slots + nr * 8;
-        at = zeroes + ZEROES;
+        at = zeroes + ZEROES + BETWEEN;
         place(Use::Data, &mut at);
         let len = up(at + 1, PAGE);
-        Self { sections, thunks, text_len, slots, zeroes, len }
+        Self { sections, thunks, text_len, words, slots, zeroes, len }
+    }
+}
+
+impl Layout {
+    /// Lets C use the sections with data, at `base`.
+    fn allow(&self, program: &Program, sizes: &Sizes, base: u64, zone: &Zone) {
+        for (o, object) in program.objects.iter().enumerate() {
+            for (s, section) in object.sections.iter().enumerate() {
+                let is_hidden = o == RUN_TIME && section.name == HIDDEN;
+                if let (Use::Data, Some(at), false) =
+                    (section.usage, self.sections[o][s], is_hidden)
+                {
+                    let len = sizes.get(&(o, s)).copied().unwrap_or(section.bytes.len());
+                    zone.allow(base + at as u64, len as u64);
+                }
+            }
+        }
+        zone.allow(base + self.zeroes as u64, ZEROES as u64);
     }
 }
 
@@ -121,24 +121,28 @@ impl Program {
 }
 
 impl Image {
-    /// Loads `program`. `sizes` are the sizes of sections that grow.
-    pub fn load(program: &Program, sizes: &Sizes) -> Result<Self, NativeError> {
+    /// Loads `program` into `zone`. `sizes` are the sizes of sections that grow.
+    pub fn load(program: &Program, sizes: &Sizes, zone: &Zone) -> Result<Self, NativeError> {
         let layout = Layout::new(program, sizes);
-        let mapping = Mapping::new(layout.len)?;
-        let base = mapping.base as u64;
+        let base = zone.region(layout.len as u64).map_err(NativeError::Internal)?;
+        zone.forbid_region(base, layout.len as u64).map_err(NativeError::Internal)?;
+        layout.allow(program, sizes, base, zone);
         let sections = layout
             .sections
             .iter()
             .map(|object| object.iter().map(|at| at.map_or(0, |at| base + at as u64)).collect())
             .collect();
         let text = base..base + layout.text_len as u64;
-        let mut image = Self { mapping, sections, text };
+        let words = Words { base: base + layout.words as u64 };
+        let mut image = Self { base, len: layout.len, sections, text, words };
+        image.put(words.text_start(), &base.to_le_bytes());
+        image.put(words.text_len(), &(layout.text_len as u64).to_le_bytes());
         image.copy(program);
         image.bind(program, &layout)?;
         // SAFETY: the first `text_len` bytes are whole pages of this mapping.
         let sealed = unsafe {
             let prot = libc::PROT_READ | libc::PROT_EXEC;
-            libc::mprotect(image.mapping.base.cast(), layout.text_len, prot)
+            libc::mprotect(base as *mut _, layout.text_len, prot)
         };
         if sealed != 0 {
             let error = std::io::Error::last_os_error();
@@ -165,27 +169,34 @@ impl Image {
 
     /// Writes addresses into code and data.
     fn bind(&mut self, program: &Program, layout: &Layout) -> Result<(), NativeError> {
-        let base = self.mapping.base as u64;
+        let base = self.base;
         for (o, object) in program.objects.iter().enumerate() {
             for s in 0..object.symbols.len() {
                 let number = program.slot(o, s);
                 let slot = base + (layout.slots + number * 8) as u64;
                 let thunk = base + (layout.thunks + number * THUNK) as u64;
+                let words = Words { base: base + layout.words as u64 };
                 let value = match program.targets[o][s] {
                     Target::Section(object, section, offset) => {
                         self.address(object, section, offset)
                     }
-                    Target::Host(index) => host::FUNCTIONS[index].address as u64,
-                    Target::Absent(_) => 0,
+                    Target::Host(index) => {
+                        let function = host::FUNCTIONS[index].address as u64;
+                        self.put(thunk, &thunks::call(thunk, function, words));
+                        thunk
+                    }
+                    Target::Branch => {
+                        self.put(thunk, &thunks::branch(thunk, words));
+                        thunk
+                    }
+                    Target::Absent(index) => {
+                        self.put(thunk, &thunks::absent(index, host::absent_address()));
+                        0
+                    }
                     Target::Zeroes => base + layout.zeroes as u64,
                     Target::Absolute(value) => value,
                 };
                 self.put(slot, &value.to_le_bytes());
-                let code = match program.targets[o][s] {
-                    Target::Absent(index) => absent_thunk(index, host::absent_address()),
-                    _ => jump_thunk(thunk, slot),
-                };
-                self.put(thunk, &code);
             }
             for (s, section) in object.sections.iter().enumerate() {
                 let start = self.sections[o][s];
@@ -256,8 +267,8 @@ impl Image {
     }
 
     fn offset(&self, at: u64, len: usize) -> usize {
-        let offset = (at - self.mapping.base as u64) as usize;
-        assert!(offset.saturating_add(len) <= self.mapping.len, "outside of the image");
+        let offset = (at - self.base) as usize;
+        assert!(offset.saturating_add(len) <= self.len, "outside of the image");
         offset
     }
 
@@ -280,12 +291,30 @@ impl Image {
         None
     }
 
+    /// The section with data that an address is in, or that ends before it: object, section, its
+    /// start.
+    pub fn data_before(&self, program: &Program, at: u64) -> Option<(usize, usize, u64)> {
+        if !(self.base..self.base + self.len as u64).contains(&at) {
+            return None;
+        }
+        let mut best: Option<(usize, usize, u64)> = None;
+        for (o, sections) in self.sections.iter().enumerate() {
+            for (s, &start) in sections.iter().enumerate() {
+                let is_data = program.objects[o].sections[s].usage == Use::Data && start != 0;
+                if is_data && start <= at && best.is_none_or(|(.., before)| before <= start) {
+                    best = Some((o, s, start));
+                }
+            }
+        }
+        best
+    }
+
     /// Writes data.
     pub fn put(&mut self, at: u64, bytes: &[u8]) {
         let offset = self.offset(at, bytes.len());
         // SAFETY: the range was checked; nothing of the scheduler's runs while we have `&mut`.
         unsafe {
-            let place = self.mapping.base.add(offset);
+            let place = (self.base as *mut u8).add(offset);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
         }
     }
@@ -309,7 +338,7 @@ impl Image {
         let mut bytes = vec![0; len];
         // SAFETY: the range was checked.
         unsafe {
-            let place = self.mapping.base.add(offset);
+            let place = (self.base as *const u8).add(offset);
             std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), len);
         }
         bytes
@@ -321,23 +350,4 @@ struct Bound {
     slot: u64,
     thunk: u64,
     target: Target,
-}
-
-/// The instruction `jmp *slot(%rip)`.
-fn jump_thunk(at: u64, slot: u64) -> Vec<u8> {
-    let distance = slot.wrapping_sub(at + 6) as u32;
-    let mut code = vec![0xff, 0x25];
-    code.extend(distance.to_le_bytes());
-    code
-}
-
-/// The instructions `mov $index, %edi; movabs $function, %rax; jmp *%rax`, which pass the index of
-/// the missing function.
-fn absent_thunk(index: usize, function: u64) -> Vec<u8> {
-    let mut code = vec![0xbf];
-    code.extend((index as u32).to_le_bytes());
-    code.extend([0x48, 0xb8]);
-    code.extend(function.to_le_bytes());
-    code.extend([0xff, 0xe0]);
-    code
 }

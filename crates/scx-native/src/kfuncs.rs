@@ -366,6 +366,8 @@ pub extern "C" fn dump_bstr(format: u64, data: u64, len: u32) {
 pub extern "C" fn events(to: u64, size: u64) {
     let e = with(|k, _| k.events());
     let counters = super::ops::event_words(&e);
-    let nr = (size as usize / 8).min(counters.len());
-    touch::put_words(to, &counters[..nr]);
+    let mut all = vec![0u64; size as usize / 8];
+    let nr = all.len().min(counters.len());
+    all[..nr].copy_from_slice(&counters[..nr]);
+    touch::put_words(to, &all);
 }

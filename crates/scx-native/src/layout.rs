@@ -60,7 +60,7 @@ layout! {
 layout! {
     /// `struct cgroup`.
     GroupLayout, "schedlab_cgroup_layout":
-    size, self_cgroup, self_parent, level, kn, subsys, ancestors,
+    size, self_cgroup, self_parent, level, kn, subsys, ancestors, dom_cgrp,
 }
 
 layout! {

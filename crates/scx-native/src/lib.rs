@@ -2,17 +2,20 @@
 //! sched_ext schedulers in C, compiled for this machine and run by the modelled core.
 //!
 //! The source is the same that a kernel loads. `compile` turns it into an object with schedlab's
-//! headers, and `program` resolves every name that it uses. `image` puts a copy into memory for
+//! headers, `link` resolves every name that it uses. `image` puts a copy into memory for
 //! each run. `guard` calls it and returns from it even if it fails. `host` has the functions that
 //! it may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
 //! Only on x86-64 Linux, because calls, relocations and signals depend on the machine; elsewhere
-//! the crate is empty. A scheduler compiled this way may do anything that a program may, so run
-//! only schedulers that you trust.
+//! the crate is empty. `zone` has all memory that a scheduler may touch, and `checks` tells which
+//! access was out of bounds.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod cache;
+mod checks;
 mod compile;
+mod decode;
+mod division;
 mod dwarf;
 mod error;
 mod groups;
@@ -20,29 +23,39 @@ mod guard;
 mod helpers;
 mod host;
 mod image;
+mod inspect;
 mod kfuncs;
 mod layout;
+mod lines;
+mod link;
 mod maps;
 mod object;
 mod ops;
 mod options;
+mod prepare;
 mod program;
 mod run;
 mod scheduler;
+mod seccomp;
+mod setup;
+mod setup_words;
 mod storage;
 mod tasks;
 mod text;
+mod thunks;
 mod touch;
 mod zone;
 
-pub use compile::{CLANG_VARIABLE, CompileOptions, find_clang};
+pub use compile::{CompileOptions, find_clang};
 pub use error::NativeError;
 pub use guard::LIMIT_S;
+pub use inspect::Inspector;
 pub use options::OptionInfo;
 
 use options::Chosen;
 use program::Program;
 use schedlab_scx::Ops;
+use schedlab_scx_source::MissingSetup;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,19 +65,57 @@ pub struct NativeScheduler {
     program: Arc<Program>,
     compile: CompileOptions,
     chosen: Chosen,
+    inspector: Option<Arc<Inspector>>,
 }
 
 impl NativeScheduler {
     /// Compiles `source`.
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let program = Arc::new(Program::compile(source, options)?);
-        Ok(Self { program, compile: options.clone(), chosen: Chosen::default() })
+        let (compile, chosen) = (options.clone(), Chosen::default());
+        Ok(Self { program, compile, chosen, inspector: None })
     }
 
     /// This scheduler with these options: `name` and `value`.
     pub fn with_options(&self, given: &[(String, String)]) -> Result<Self, NativeError> {
         let chosen = Chosen::parse(&self.program, given)?;
         Ok(Self { chosen, ..self.clone() })
+    }
+
+    /// This scheduler, of whose next run `inspector` keeps something.
+    #[must_use]
+    pub fn inspected_by(&self, inspector: &Arc<Inspector>) -> Self {
+        Self { inspector: Some(Arc::clone(inspector)), ..self.clone() }
+    }
+
+    /// Names of the maps and variables that an inspector can show.
+    pub fn state_names(&self) -> Vec<String> {
+        inspect::names(&self.program)
+    }
+
+    /// SHA-256 of what is loaded, in hexadecimal digits. It does not depend on the source's name,
+    /// on debug information or on options.
+    pub fn digest(&self) -> String {
+        self.program.sum(&[])
+    }
+
+    /// What it misses without its user program: no setup was found, and nothing of `given` (name
+    /// and value) sets it.
+    ///
+    /// # Errors
+    /// As [`Self::ops`].
+    pub fn missing_setup(
+        &self,
+        given: &[(String, String)],
+    ) -> Result<Option<MissingSetup>, NativeError> {
+        let machine = options::MachineWords { nr_cpus: 1, hz: 250 };
+        let ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?;
+        if ops.has_setup() {
+            return Ok(None);
+        }
+        let mut tables = self.program.empty_tables();
+        tables.retain(|table| given.iter().all(|(name, _)| name != table));
+        Ok(MissingSetup::of(&ops.info().name, tables))
     }
 
     /// Its options.
@@ -75,6 +126,8 @@ impl NativeScheduler {
     /// Makes an instance for a run on a machine of `nr_cpus` CPUs with `hz` ticks per second.
     pub fn ops(&self, nr_cpus: u32, hz: u32) -> Result<Box<dyn Ops>, NativeError> {
         let machine = options::MachineWords { nr_cpus, hz };
-        Ok(Box::new(ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?))
+        let mut ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?;
+        ops.run.inspector.clone_from(&self.inspector);
+        Ok(Box::new(ops))
     }
 }

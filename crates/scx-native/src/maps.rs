@@ -9,7 +9,7 @@
 //! CPU. Empty places in an array of maps get a map made from the template.
 
 use super::dwarf::MapDef;
-use super::zone::Block;
+use super::zone::{Block, GUARD, Zone};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Error numbers of Linux.
@@ -17,6 +17,7 @@ pub mod errno {
     #![allow(missing_docs, reason = "the names say it")]
     pub const ENOENT: i64 = 2;
     pub const E2BIG: i64 = 7;
+    pub const ENOMEM: i64 = 12;
     pub const EFAULT: i64 = 14;
     pub const EBUSY: i64 = 16;
     pub const EEXIST: i64 = 17;
@@ -32,6 +33,25 @@ const EXIST: u64 = 2;
 
 /// Most bytes of one map.
 const BYTES_MAX: u64 = 1 << 32;
+
+/// Fewest bytes after each value that belong to none, in maps of at most [`SPREAD_MAX`] bytes.
+const BETWEEN: u64 = 16;
+const SPREAD_MAX: u64 = 1 << 26;
+
+/// Most bytes after each value that belong to none: an index that is too great by less finds no
+/// other value. An odd number of cache lines, so that values do not share one set of a cache.
+const BETWEEN_MAX: u64 = 17 * 64;
+/// Bytes of a map up to which values are as far apart as that.
+const FAR_MAX: u64 = 1 << 20;
+
+/// Bytes between the starts of two values, of `nr` in all.
+fn stride_of(value_size: u64, nr: u64) -> u64 {
+    let size = round8(value_size);
+    if size.saturating_mul(nr) > SPREAD_MAX {
+        return size;
+    }
+    size + round8((FAR_MAX / nr.max(1)).clamp(BETWEEN, BETWEEN_MAX))
+}
 
 /// The content of a map.
 #[derive(Debug)]
@@ -63,6 +83,8 @@ enum Store {
         spare: Vec<Block>,
     },
     Ring,
+    /// Hardware counters. User programs open them, and none does here: every place is empty.
+    Perf,
     Arena(Arena),
 }
 
@@ -83,13 +105,6 @@ struct Arena {
 
 const PAGE: u64 = 4096;
 
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `new`; the run that used it is over.
-        unsafe { libc::munmap(self.base as *mut _, self.used.len() * PAGE as usize) };
-    }
-}
-
 /// A map.
 #[derive(Debug)]
 pub struct BpfMap {
@@ -100,6 +115,9 @@ pub struct BpfMap {
     /// Its address in C.
     pub address: u64,
     nr_cpus: u64,
+    /// Distance of two values (bytes).
+    stride: u64,
+    zone: Zone,
     store: Store,
 }
 
@@ -107,24 +125,70 @@ fn round8(size: u64) -> u64 {
     size.div_ceil(8) * 8
 }
 
+/// BPF_MAP_TYPE_* by number, without the beginning.
+const TYPES: &[(u64, &str)] = &[
+    (1, "HASH"),
+    (2, "ARRAY"),
+    (3, "PROG_ARRAY"),
+    (4, "PERF_EVENT_ARRAY"),
+    (5, "PERCPU_HASH"),
+    (6, "PERCPU_ARRAY"),
+    (7, "STACK_TRACE"),
+    (8, "CGROUP_ARRAY"),
+    (9, "LRU_HASH"),
+    (10, "LRU_PERCPU_HASH"),
+    (11, "LPM_TRIE"),
+    (12, "ARRAY_OF_MAPS"),
+    (22, "QUEUE"),
+    (23, "STACK"),
+    (27, "RINGBUF"),
+    (28, "INODE_STORAGE"),
+    (29, "TASK_STORAGE"),
+    (30, "BLOOM_FILTER"),
+    (31, "USER_RINGBUF"),
+    (32, "CGRP_STORAGE"),
+    (33, "ARENA"),
+];
+
 /// Name of a type, for messages.
 fn type_name(map_type: u64) -> String {
-    let name = match map_type {
-        3 => "PROG_ARRAY",
-        4 => "PERF_EVENT_ARRAY",
-        7 => "STACK_TRACE",
-        8 => "CGROUP_ARRAY",
-        11 => "LPM_TRIE",
-        28 => "INODE_STORAGE",
-        30 => "BLOOM_FILTER",
-        _ => return format!("type {map_type}"),
-    };
-    format!("BPF_MAP_TYPE_{name}")
+    match TYPES.iter().find(|(number, _)| *number == map_type) {
+        Some((_, name)) => format!("BPF_MAP_TYPE_{name}"),
+        None => format!("type {map_type}"),
+    }
+}
+
+/// An element of a map, for people who look at it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// Its key.
+    pub key: ShownKey,
+    /// The bytes of its values: one, or one for each CPU.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// The key of an element.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShownKey {
+    /// Index in an array.
+    Index(u64),
+    /// Bytes of a hash's key.
+    Bytes(Vec<u8>),
+    /// Number of the task or group whose storage it is.
+    Owner(usize),
+    /// None: it is in a queue.
+    Nothing,
 }
 
 impl BpfMap {
     /// An empty map on a machine with `nr_cpus` CPUs.
-    pub fn new(name: &str, def: &MapDef, address: u64, nr_cpus: u32) -> Result<Self, String> {
+    pub fn new(
+        name: &str,
+        def: &MapDef,
+        address: u64,
+        nr_cpus: u32,
+        zone: &Zone,
+    ) -> Result<Self, String> {
         let mut def = def.clone();
         let nr_cpus = u64::from(nr_cpus);
         let is_sized = !matches!(def.map_type, 27 | 29 | 31 | 32);
@@ -132,12 +196,14 @@ impl BpfMap {
             def.max_entries = nr_cpus;
         }
         let bytes = round8(def.value_size).saturating_mul(def.max_entries);
+        let stride = stride_of(def.value_size, def.max_entries.saturating_mul(nr_cpus));
         let array = |copies: u64| {
             let all = bytes.saturating_mul(copies);
             if all > BYTES_MAX {
                 return Err(format!("map {name} takes {all} bytes, the limit is {BYTES_MAX}"));
             }
-            Ok(Store::Array { block: Block::new(all as usize), copies })
+            let block = values(zone, def.value_size, stride, def.max_entries * copies)?;
+            Ok(Store::Array { block, copies })
         };
         let hash = |is_percpu: bool, is_lru: bool| Store::Hash {
             elements: BTreeMap::new(),
@@ -162,12 +228,14 @@ impl BpfMap {
             23 => queue(true),
             27 | 31 => Store::Ring,
             29 | 32 => Store::Storage { blocks: Vec::new(), spare: Vec::new() },
-            33 => Store::Arena(Arena::new(def.max_entries)?),
+            4 => Store::Perf,
+            33 => Store::Arena(Arena::new(def.max_entries, zone)?),
             other => {
                 return Err(format!(
                     "map {name} is of {}, which the simulator does not have; it has ARRAY, \
                      PERCPU_ARRAY, HASH, LRU_HASH and their PERCPU forms, QUEUE, STACK, \
-                     ARRAY_OF_MAPS, TASK_STORAGE, CGRP_STORAGE, RINGBUF, USER_RINGBUF, ARENA",
+                     ARRAY_OF_MAPS, TASK_STORAGE, CGRP_STORAGE, RINGBUF, USER_RINGBUF, \
+                     PERF_EVENT_ARRAY, ARENA",
                     type_name(other)
                 ));
             }
@@ -175,7 +243,7 @@ impl BpfMap {
         if matches!(def.map_type, 2 | 6 | 12) {
             def.key_size = 4;
         }
-        Ok(Self { name: name.into(), def, address, nr_cpus, store })
+        Ok(Self { name: name.into(), def, address, nr_cpus, stride, zone: zone.clone(), store })
     }
 
     /// Address of the value of `key`, for `cpu` if each CPU has one; 0: there is none.
@@ -187,13 +255,12 @@ impl BpfMap {
                 if index >= self.def.max_entries {
                     return 0;
                 }
-                let stride = round8(self.def.value_size);
                 let copy = if *copies == 1 { 0 } else { u64::from(cpu) };
-                block.address() + (copy * self.def.max_entries + index) * stride
+                block.address() + (copy * self.def.max_entries + index) * self.stride
             }
             Store::Hash { elements, is_percpu, .. } => elements.get(key).map_or(0, |element| {
                 let copy = if *is_percpu { u64::from(cpu) } else { 0 };
-                element.block.address() + copy * round8(self.def.value_size)
+                element.block.address() + copy * self.stride
             }),
             Store::Maps { inner } => {
                 let index = usize::try_from(index_of(key)).unwrap_or(usize::MAX);
@@ -205,7 +272,7 @@ impl BpfMap {
 
     /// Address and size of the elements of an array, so that C finds them without a call.
     pub fn elements_at(&self) -> Option<(u64, u32)> {
-        let stride = u32::try_from(round8(self.def.value_size)).ok()?;
+        let stride = u32::try_from(self.stride).ok()?;
         match &self.store {
             Store::Array { block, .. } => Some((block.address(), stride)),
             _ => None,
@@ -227,8 +294,7 @@ impl BpfMap {
         if flags > EXIST {
             return Err(EINVAL);
         }
-        let value_size = round8(self.def.value_size);
-        let (max_entries, nr_cpus) = (self.def.max_entries, self.nr_cpus);
+        let (max_entries, nr_cpus, stride) = (self.def.max_entries, self.nr_cpus, self.stride);
         match &mut self.store {
             Store::Array { .. } if flags == NOEXIST => Err(EEXIST),
             Store::Array { .. } => match self.lookup(key, cpu) {
@@ -254,18 +320,24 @@ impl BpfMap {
                         spare.extend(oldest.and_then(|key| elements.remove(&key)));
                     }
                     let copies = if *is_percpu { nr_cpus } else { 1 };
-                    let mut block = match spare.pop() {
-                        Some(element) => element.block,
-                        None => Block::new((value_size * copies) as usize),
+                    let element = match spare.pop() {
+                        Some(mut element) => {
+                            element.block.clear();
+                            element.key.write(key);
+                            element
+                        }
+                        None => {
+                            let block = values(&self.zone, self.def.value_size, stride, copies);
+                            let block = block.map_err(|_| ENOMEM)?;
+                            Element { block, key: self.zone.block_of(key), updated: 0 }
+                        }
                     };
-                    block.clear();
-                    let element = Element { block, key: block_of(key), updated: 0 };
                     elements.insert(key.to_vec(), element);
                 }
                 let element = elements.get_mut(key).expect("it is there now");
                 element.updated = *updates;
                 let copy = if *is_percpu { u64::from(cpu) } else { 0 };
-                Ok(element.block.address() + copy * value_size)
+                Ok(element.block.address() + copy * stride)
             }
             _ => Err(EOPNOTSUPP),
         }
@@ -282,7 +354,7 @@ impl BpfMap {
 
     /// Addresses of keys and values, for an iteration.
     pub fn elements(&self, cpu: u32) -> Vec<(u64, u64)> {
-        let size = round8(self.def.value_size);
+        let size = self.stride;
         match &self.store {
             Store::Hash { elements, is_percpu, .. } => {
                 let copy = if *is_percpu { u64::from(cpu) } else { 0 };
@@ -298,18 +370,109 @@ impl BpfMap {
         }
     }
 
+    /// Its kind: BPF_MAP_TYPE_* without the beginning.
+    pub fn kind(&self) -> &'static str {
+        TYPES.iter().find(|(number, _)| *number == self.def.map_type).map_or("?", |(_, name)| name)
+    }
+
+    /// Whether each CPU has a value of its own.
+    pub fn is_percpu(&self) -> bool {
+        matches!(self.def.map_type, 5 | 6 | 10)
+    }
+
+    /// Copies of all elements: arrays by index, hashes by the bytes of the keys, queues from the
+    /// oldest on. In an array of maps the value is the handle of the inner map.
+    pub fn shown(&self) -> Box<dyn Iterator<Item = Shown> + '_> {
+        let (size, stride) = (self.def.value_size, self.stride);
+        let one = |key, value| Shown { key, values: vec![value] };
+        match &self.store {
+            Store::Array { block, copies } => {
+                let nr = self.def.max_entries;
+                Box::new((0..nr).map(move |index| {
+                    let at = |copy: u64| block.read((copy * nr + index) * stride, size);
+                    Shown { key: ShownKey::Index(index), values: (0..*copies).map(at).collect() }
+                }))
+            }
+            Store::Hash { elements, is_percpu, .. } => {
+                let copies = if *is_percpu { self.nr_cpus } else { 1 };
+                Box::new(elements.iter().map(move |(key, element)| {
+                    let at = |copy: u64| element.block.read(copy * stride, size);
+                    let key = ShownKey::Bytes(key.clone());
+                    Shown { key, values: (0..copies).map(at).collect() }
+                }))
+            }
+            Store::Queue { elements, .. } => {
+                Box::new(elements.iter().map(move |value| one(ShownKey::Nothing, value.clone())))
+            }
+            Store::Maps { inner } => {
+                let set = inner.iter().enumerate().filter_map(|(at, inner)| Some((at, (*inner)?)));
+                Box::new(set.map(move |(index, handle)| {
+                    one(ShownKey::Index(index as u64), handle.to_le_bytes().into())
+                }))
+            }
+            Store::Storage { blocks, .. } => {
+                let live = blocks.iter().enumerate();
+                let live = live.filter_map(|(number, block)| Some((number, block.as_ref()?)));
+                Box::new(
+                    live.map(move |(number, block)| {
+                        one(ShownKey::Owner(number), block.read(0, size))
+                    }),
+                )
+            }
+            Store::Ring | Store::Perf | Store::Arena(_) => Box::new(std::iter::empty()),
+        }
+    }
+
     /// The key of the element at `address`: its index in an array, or the address of its key in a
     /// hash.
     pub fn key_of(&self, address: u64) -> Option<KeyOf> {
         match &self.store {
             Store::Array { block, .. } if block.contains(address) => {
-                let stride = round8(self.def.value_size).max(1);
+                let stride = self.stride.max(1);
                 let index = (address - block.address()) / stride % self.def.max_entries.max(1);
                 Some(KeyOf::Index(index as u32))
             }
             Store::Hash { elements, .. } => {
                 let found = elements.values().find(|element| element.block.contains(address))?;
                 Some(KeyOf::At(found.key.address()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value that `at` is in, or that ends before it: its name, its address, its size.
+    pub fn nearest(&self, at: u64) -> Option<(String, u64, u64)> {
+        let size = self.def.value_size;
+        let before = |block: &Block, name: &str| {
+            let (start, end) = (block.address(), block.address() + block.size() as u64 + GUARD);
+            (start..end).contains(&at).then(|| (name.to_owned(), start, size))
+        };
+        match &self.store {
+            Store::Array { block, .. } if block.contains(at) => {
+                let index = (at - block.address()) / self.stride.max(1);
+                let name = format!("element {}", index % self.def.max_entries.max(1));
+                Some((name, block.address() + index * self.stride, size))
+            }
+            Store::Array { block, copies } => {
+                let last = self.stride * (self.def.max_entries * copies).saturating_sub(1);
+                before(block, "the last element").map(|(name, at, _)| (name, at + last, size))
+            }
+            Store::Hash { elements, spare, .. } => {
+                let live = elements.values().map(|element| (element, "an element"));
+                let spare = spare.iter().map(|element| (element, "a deleted element"));
+                let near = |(element, name): (&Element, &str)| before(&element.block, name);
+                live.chain(spare).filter_map(near).max_by_key(|(_, start, _)| *start)
+            }
+            Store::Storage { blocks, spare } => {
+                let live = blocks.iter().flatten().map(|block| (block, "the storage of a task"));
+                let spare = spare.iter().map(|block| (block, "the freed storage of a task"));
+                let near = |(block, name): (&Block, &str)| before(block, name);
+                live.chain(spare).filter_map(near).max_by_key(|(_, start, _)| *start)
+            }
+            Store::Arena(arena) => {
+                let (base, size) = (arena.base, arena.used.len() as u64 * PAGE);
+                let is_near = (base..base + size + GUARD).contains(&at);
+                is_near.then(|| ("the pages".to_owned(), base, size))
             }
             _ => None,
         }
@@ -356,7 +519,8 @@ impl BpfMap {
         if blocks.len() <= number {
             blocks.resize_with(number + 1, || None);
         }
-        let mut block = spare.pop().unwrap_or_else(|| Block::new(self.def.value_size as usize));
+        let new = || self.zone.block(self.def.value_size as usize);
+        let mut block = spare.pop().unwrap_or_else(new);
         block.clear();
         (blocks[number].insert(block).address(), true)
     }
@@ -379,6 +543,15 @@ impl BpfMap {
         match &mut self.store {
             Store::Arena(arena) => arena.alloc(at, nr),
             _ => 0,
+        }
+    }
+
+    /// Takes pages out of an arena, so that none of them is allocated. Returns whether they were
+    /// free.
+    pub fn reserve_pages(&mut self, at: u64, nr: u64) -> bool {
+        match &mut self.store {
+            Store::Arena(arena) => arena.take(at, nr).is_some(),
+            _ => false,
         }
     }
 
@@ -405,35 +578,33 @@ fn index_of(key: &[u8]) -> u64 {
     })
 }
 
-/// A block with these bytes.
-pub fn block_of(bytes: &[u8]) -> Block {
-    let block = Block::new(bytes.len());
-    for (index, byte) in bytes.iter().enumerate() {
-        // SAFETY: the block has room for them.
-        unsafe { super::zone::put(block.address() + index as u64, *byte) };
+/// A block of `nr` values, `stride` bytes apart, of which `size` may be used.
+fn values(zone: &Zone, size: u64, stride: u64, nr: u64) -> Result<Block, String> {
+    let block = zone.try_block(stride.saturating_mul(nr))?;
+    if zone.is_checked() && stride > round8(size) {
+        for index in 0..nr {
+            let at = block.address() + index * stride;
+            zone.forbid(at, stride);
+            zone.allow(at, size);
+        }
     }
-    block
+    Ok(block)
 }
 
 impl Arena {
-    fn new(pages: u64) -> Result<Self, String> {
+    fn new(pages: u64, zone: &Zone) -> Result<Self, String> {
         const PAGES_MAX: u64 = 1 << 20;
         if pages == 0 || pages > PAGES_MAX {
             return Err(format!("an arena of {pages} pages; 1 to {PAGES_MAX} are possible"));
         }
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new anonymous mapping.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), (pages * PAGE) as usize, prot, flags, -1, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(format!("no room for an arena: {}", std::io::Error::last_os_error()));
-        }
-        Ok(Self { base: base as u64, used: vec![false; pages as usize] })
+        let base = zone.region(pages * PAGE)?;
+        // A kernel lets a scheduler read and write pages that it has not allocated.
+        zone.allow_region(base, pages * PAGE)?;
+        Ok(Self { base, used: vec![false; pages as usize] })
     }
 
-    fn alloc(&mut self, at: u64, nr: u64) -> u64 {
+    /// Takes `nr` free pages at `at`, or anywhere if that is 0. Returns the first one's number.
+    fn take(&mut self, at: u64, nr: u64) -> Option<usize> {
         let nr = nr as usize;
         let is_free = |from: usize| {
             self.used.get(from..from.saturating_add(nr)).is_some_and(|p| !p.contains(&true))
@@ -445,8 +616,14 @@ impl Arena {
                 usize::try_from(page).ok().filter(|from| at % PAGE == 0 && is_free(*from))
             }
         };
-        let Some(from) = from.filter(|_| nr > 0) else { return 0 };
+        let from = from.filter(|_| nr > 0)?;
         self.used[from..from + nr].fill(true);
+        Some(from)
+    }
+
+    fn alloc(&mut self, at: u64, nr: u64) -> u64 {
+        let Some(from) = self.take(at, nr) else { return 0 };
+        let nr = nr as usize;
         let start = self.base + from as u64 * PAGE;
         // SAFETY: pages of our mapping that are not in use.
         unsafe { std::ptr::write_bytes(start as *mut u8, 0, nr * PAGE as usize) };
@@ -468,7 +645,7 @@ mod tests {
 
     fn map(map_type: u64, max_entries: u64) -> BpfMap {
         let def = MapDef { map_type, key_size: 4, value_size: 4, max_entries, ..MapDef::default() };
-        BpfMap::new("m", &def, 0, 2).unwrap()
+        BpfMap::new("m", &def, 0, 2, &Zone::new(true).unwrap()).unwrap()
     }
 
     #[test]
@@ -509,17 +686,26 @@ mod tests {
     }
 
     #[test]
+    fn values_are_apart_as_far_as_there_is_room() {
+        assert_eq!(stride_of(5, 2), 8 + BETWEEN_MAX);
+        assert_eq!(stride_of(8, 1 << 12), 8 + 256);
+        assert_eq!(stride_of(8, 1 << 20), 8 + BETWEEN);
+        assert_eq!(stride_of(8, 1 << 24), 8, "too many to be apart");
+        assert_eq!(stride_of(u64::MAX / 2, u64::MAX), round8(u64::MAX / 2));
+    }
+
+    #[test]
     fn arrays_for_each_cpu_have_copies() {
         let mut percpu = map(6, 3);
         let (a, b) = (percpu.lookup(&[1, 0, 0, 0], 0), percpu.lookup(&[1, 0, 0, 0], 1));
-        assert_eq!(b - a, 3 * 8);
+        assert_eq!(b - a, 3 * (8 + BETWEEN_MAX));
         assert_eq!(percpu.lookup(&[3, 0, 0, 0], 0), 0);
     }
 
     #[test]
     fn pages_of_an_arena_are_given_once() {
         let def = MapDef { map_type: 33, max_entries: 4, ..MapDef::default() };
-        let mut arena = BpfMap::new("a", &def, 0, 1).unwrap();
+        let mut arena = BpfMap::new("a", &def, 0, 1, &Zone::new(true).unwrap()).unwrap();
         let first = arena.alloc_pages(0, 3);
         assert_ne!(first, 0);
         assert_eq!(arena.alloc_pages(0, 2), 0);

@@ -102,6 +102,8 @@ fn usage(section: &object::Section<'_, '_>, name: &str) -> Use {
     match section.kind() {
         SectionKind::Text => Use::Text,
         _ if loaded && sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0 => Use::Text,
+        // Constructors are never run.
+        _ if name.starts_with(".init_array") || name.starts_with(".ctors") => Use::Nothing,
         _ if loaded => Use::Data,
         _ if name.starts_with(".debug_") => Use::Debug,
         _ => Use::Nothing,

@@ -6,16 +6,17 @@ use super::guard::{self, Fault};
 use super::helpers::UPTIME_NS;
 use super::host;
 use super::layout::ops_members;
-use super::options::{Chosen, MachineWords};
+use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::run::Run;
+use super::setup::Setup;
 use super::storage;
 use super::zone::{Block, put};
 use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
 use schedlab_scx::consts;
 use schedlab_scx::{
-    Callback, Callbacks, CgroupInitArgs, Events, ExitInfo, InitTaskArgs, Kernel, Ops, OpsFault,
-    OpsInfo, OpsResult,
+    Callback, Callbacks, CgroupInitArgs, Events, ExitInfo, InitTaskArgs, Kernel, Locator, Ops,
+    OpsFault, OpsInfo, OpsResult,
 };
 use std::sync::Arc;
 
@@ -38,11 +39,14 @@ mod args {
 /// A scheduler in memory, ready to be called.
 #[derive(Debug)]
 pub struct NativeOps {
-    run: Run,
+    pub(super) run: Run,
     info: OpsInfo,
     /// Address of each callback's function, by number; 0: none.
     functions: Vec<u64>,
     args: Block,
+    /// What the user program would set up, until it is applied.
+    setup: Option<Setup>,
+    chosen: Chosen,
 }
 
 impl NativeOps {
@@ -86,9 +90,21 @@ impl NativeOps {
             }
         }
         // These keep the structs of tasks up to date, whether the scheduler has them or not.
-        let own = [Callback::SetCpumask, Callback::ExitTask, Callback::Timer];
+        let own = [Callback::SetCpumask, Callback::ExitTask, Callback::Timer, Callback::Init];
         info.callbacks = Callbacks(info.callbacks.0 | Callbacks::of(&own).0);
-        Ok(Self { run, info, functions, args: Block::new(args::SIZE) })
+        let setup = Setup::of(&info.name, &program.source, program.setup.as_deref())?;
+        if let Some(why) = &setup.refuse {
+            return Err(NativeError::Refused(format!("scheduler {}: {why}", info.name)));
+        }
+        info.flags |= options::flags(&program, &run.image, &setup.flags)?;
+        let (setup, chosen) = (Some(setup), chosen.clone());
+        let args = run.zone.block(args::SIZE);
+        Ok(Self { run, info, functions, args, setup, chosen })
+    }
+
+    /// Whether it has a setup: of the user, next to its source, or built in.
+    pub fn has_setup(&self) -> bool {
+        self.setup.as_ref().is_some_and(|setup| *setup != Setup::default())
     }
 
     /// Address of the memory for argument structs, zeroed.
@@ -125,18 +141,18 @@ impl NativeOps {
 
     /// The only place from which the scheduler's code is entered.
     #[inline(never)]
-    fn call_function(
+    pub(super) fn call_function(
         &mut self,
         k: &mut Kernel<'_>,
         function: u64,
         args: [u64; 4],
     ) -> Result<u64, OpsFault> {
         self.run.begin(k);
-        let text = self.run.image.text.clone();
+        let place = &raw const self.run.lines.place;
         // SAFETY: `function` is in the code of our image, and the arguments are integers or point
-        // to memory of the run.
+        // to memory of the run, as the stack is.
         let answer =
-            host::during(k, &mut self.run, move || unsafe { guard::call(function, args, text) });
+            host::during(k, &mut self.run, move || unsafe { guard::call(function, args, place) });
         answer.map_err(|fault| OpsFault(self.describe(&fault)))
     }
 
@@ -156,25 +172,53 @@ impl NativeOps {
     /// Describes a fault, with its place in the source.
     #[cold]
     fn describe(&self, fault: &Fault) -> String {
-        let mut text = match fault {
-            Fault::Broken(what) => what.clone(),
+        let text = match fault {
+            Fault::Broken { what, at } => {
+                format!(
+                    "{what}, {}",
+                    self.run.lines.name(at.unwrap_or_else(|| self.run.lines.last_call()))
+                )
+            }
             Fault::Time { at } => format!(
                 "it ran for more than {} s of CPU time without returning, {} (an endless loop?)",
                 guard::LIMIT_S,
-                self.locate(*at)
+                self.run.lines.name(*at)
             ),
             Fault::Signal { signal, at, touched } => {
                 let what = match *signal {
                     libc::SIGFPE => "divided by zero".into(),
                     libc::SIGILL => "executed an instruction that is none".into(),
-                    _ if *at < 4096 => "called a function through a null pointer".into(),
-                    _ if *touched < 4096 => format!("followed a null pointer ({touched:#x})"),
-                    libc::SIGBUS => format!("used an impossible address ({touched:#x})"),
-                    _ => format!("touched memory that is not there ({touched:#x})"),
+                    _ => self.describe_address(*touched),
                 };
-                format!("it {what}, {}", self.locate(*at))
+                format!("it {what}, {}", self.run.lines.name(*at))
             }
+            Fault::Bounds { at, touched, size, is_write } => {
+                let what = self.describe_bounds(*touched, *size, *is_write);
+                format!("{what}, {}", self.run.lines.name(*at))
+            }
+            Fault::Overflow { at } => format!(
+                "stack overflow, {}: a kernel gives a program 512 bytes of stack",
+                self.run.lines.name(*at)
+            ),
+            Fault::Wild { at, to: 0..4096 } => {
+                format!("it called a function through a null pointer, {}", self.run.lines.name(*at))
+            }
+            Fault::Wild { at, to } => {
+                format!(
+                    "it called {to:#x}, which is no function of its own, {}",
+                    self.run.lines.name(*at)
+                )
+            }
+            Fault::SystemCall { at, number } => format!(
+                "it made system call {number}, which a scheduler must not, {}",
+                self.run.lines.name(*at)
+            ),
         };
+        self.words(text)
+    }
+
+    /// A message, with the last lines that the scheduler printed.
+    pub(super) fn words(&self, mut text: String) -> String {
         if !self.run.log.is_empty() {
             text.push_str("; its last words:");
             for line in &self.run.log {
@@ -183,18 +227,6 @@ impl NativeOps {
             }
         }
         text
-    }
-
-    fn locate(&self, at: u64) -> String {
-        let program = &self.run.program;
-        let Some((object, section, offset)) = self.run.image.place(program, at) else {
-            return "in no function".into();
-        };
-        let function = program.function_at(object, section, offset).unwrap_or("?");
-        match program.line_at(object, section, offset) {
-            Some((file, line)) => format!("in {function} ({file}:{line})"),
-            None => format!("in {function}"),
-        }
     }
 }
 
@@ -225,6 +257,10 @@ pub fn event_words(e: &Events) -> [u64; 13] {
 impl Ops for NativeOps {
     fn info(&self) -> OpsInfo {
         self.info.clone()
+    }
+
+    fn locator(&self) -> Option<Locator> {
+        Some(host::place_of_last_call)
     }
 
     fn select_cpu(
@@ -424,7 +460,14 @@ impl Ops for NativeOps {
     }
 
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
-        Ok(self.call(k, Callback::Init, [0; 4])? as i32)
+        let setup = self.setup.take().unwrap_or_default();
+        let chosen = self.chosen.clone();
+        self.prepare(k, &setup, &|name| chosen.has(name))?;
+        let answer = self.call(k, Callback::Init, [0; 4])? as i32;
+        if answer == 0 {
+            self.run_programs(k, &setup, true)?;
+        }
+        Ok(answer)
     }
 
     fn exit(&mut self, k: &mut Kernel<'_>, info: &ExitInfo) -> OpsResult {
@@ -443,6 +486,12 @@ impl Ops for NativeOps {
             put(at + args::EXIT_DUMP, dump);
         }
         self.call(k, Callback::Exit, [at, 0, 0, 0]).map(drop)
+    }
+
+    fn before_unload(&mut self, k: &mut Kernel<'_>) {
+        if let Some(inspector) = &self.run.inspector {
+            inspector.ends(k, &self.run);
+        }
     }
 
     fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {

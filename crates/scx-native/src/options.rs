@@ -11,6 +11,7 @@ use super::error::NativeError;
 use super::image::Image;
 use super::program::{Program, RUN_TIME};
 use super::run::DUMP_LEN;
+use schedlab_scx_source::Constant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -42,11 +43,8 @@ pub struct OptionInfo {
 
 /// Whether schedlab sets an option, instead of the user.
 pub fn is_filled_in(name: &str) -> bool {
-    name.starts_with("__SCX_") || name.ends_with("_dump_len") || name == "scx_lib_features"
+    name == "scx_lib_features" || Constant::of(name).is_some_and(Constant::is_the_kernels)
 }
-
-/// Names of options with the number of CPUs, unless the user sets them.
-const NR_CPUS_NAMES: &[&str] = &["nr_cpu_ids", "nr_cpus", "num_possible_cpus", "nr_cpus_onln"];
 
 /// The value that the user program of a scheduler would set; `None`: the value in the source stays.
 /// `is_zero`: that value is 0.
@@ -56,23 +54,13 @@ fn filled_in(
     machine: MachineWords,
     enums: &BTreeMap<String, u64>,
 ) -> Option<i128> {
-    if let Some(value) = name.strip_prefix("__").and_then(|name| enums.get(name)) {
-        return Some(i128::from(*value));
+    match Constant::of(name)? {
+        Constant::Enumerator(name) => enums.get(name).map(|value| i128::from(*value)),
+        Constant::DumpLen => Some(DUMP_LEN as i128),
+        Constant::NrCpus => Some(i128::from(machine.nr_cpus)),
+        Constant::TickNs => Some(1_000_000_000 / i128::from(machine.hz.max(1))),
+        Constant::SliceNs => is_zero.then_some(i128::from(schedlab_scx::consts::SLICE_DFL)),
     }
-    if name.ends_with("_dump_len") {
-        return Some(DUMP_LEN as i128);
-    }
-    if NR_CPUS_NAMES.contains(&name) {
-        return Some(i128::from(machine.nr_cpus));
-    }
-    if name == "tick_ns" {
-        return Some(1_000_000_000 / i128::from(machine.hz.max(1)));
-    }
-    // A slice of no length is never meant: user programs give the kernel's default.
-    if name == "slice_ns" && is_zero {
-        return Some(i128::from(schedlab_scx::consts::SLICE_DFL));
-    }
-    None
 }
 
 /// The options of `program` that users may set.
@@ -103,7 +91,9 @@ fn kind(of: &Type) -> String {
             format!("one of {}", names.join(", "))
         }
         Type::Array { of, nr } => format!("{nr} times: {}", kind(of)),
-        Type::Struct { size, .. } | Type::Other { size } => format!("{size} bytes, not settable"),
+        Type::Struct { .. } | Type::Pointer | Type::Bits { .. } | Type::Other { .. } => {
+            format!("{} bytes, not settable", of.size())
+        }
     }
 }
 
@@ -162,6 +152,11 @@ impl Chosen {
             this.values.insert(name.clone(), values);
         }
         Ok(this)
+    }
+
+    /// Whether an option was given a value.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Sets an option to a number that fits.
@@ -296,6 +291,13 @@ fn enums(program: &Program, image: &Image) -> Result<BTreeMap<String, u64>, Nati
         }
     }
     Ok(enums)
+}
+
+/// The value of flags of a scheduler (`SCX_OPS_...`) in the modelled kernel; 0 for one that it
+/// lacks.
+pub fn flags(program: &Program, image: &Image, names: &[String]) -> Result<u64, NativeError> {
+    let enums = enums(program, image)?;
+    Ok(names.iter().map(|name| enums.get(name).copied().unwrap_or(0)).fold(0, |a, b| a | b))
 }
 
 #[cfg(test)]

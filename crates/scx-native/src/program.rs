@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A compiled scheduler with all names resolved. Runs are made from it.
 //!
-//! Every undefined name is bound to an existing function or variable, or refused with an error.
-//! Names with a flavour (`scx_bpf_dsq_insert___v1`) are looked up as in libbpf, without the part
-//! after the last `___`. A weak name that the modelled kernel does not have is NULL, as in the
-//! kernel.
+//! [`link`](super::link) binds every undefined name to an existing function or variable, or
+//! refuses it.
 
 use super::cache::hex;
 use super::compile::{CompileOptions, Compiled, compile};
-use super::dwarf::{Debug, Map, Variable, debug_address};
+use super::dwarf::{Debug, Map, Type, Variable, debug_address};
 use super::error::NativeError;
-use super::host::{self, HostFn};
+use super::link::{Linked, link};
 use super::object::{ObjectFile, Place, Relocation, Section, Use};
 use schedlab_model::KernelVersion;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Index of the run time among the objects.
@@ -25,7 +22,7 @@ pub const RUN_TIME: usize = 0;
 pub enum Target {
     /// A place in a section: object, section, offset.
     Section(usize, usize, u64),
-    /// A function of the simulator, by its index in [`host::FUNCTIONS`].
+    /// A function of the simulator, by its index in `FUNCTIONS` of the host.
     Host(usize),
     /// Missing: NULL, which the scheduler may test. A call of it ends the run. Index of its name.
     Absent(usize),
@@ -33,6 +30,8 @@ pub enum Target {
     Zeroes,
     /// A constant.
     Absolute(u64),
+    /// What checks calls through pointers.
+    Branch,
 }
 
 /// A compiled scheduler.
@@ -42,6 +41,10 @@ pub struct Program {
     pub source: PathBuf,
     /// The modelled kernel.
     pub kernel: KernelVersion,
+    /// The file with its setup, if the user names one.
+    pub setup: Option<PathBuf>,
+    /// Whether it was compiled with checks of loads and stores.
+    pub is_checked: bool,
     /// Run time and scheduler.
     pub objects: Vec<ObjectFile>,
     /// The target of each symbol of each object.
@@ -84,26 +87,66 @@ impl Program {
     /// Compiles `source` for a modelled kernel and resolves its names.
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let compiled = compile(source, options)?;
-        Self::link(source, options.kernel, compiled)
+        let mut this = Self::of(source, options.kernel, compiled)?;
+        this.is_checked = options.is_checked;
+        this.setup.clone_from(&options.setup);
+        Ok(this)
     }
 
-    fn link(source: &Path, kernel: KernelVersion, compiled: Compiled) -> Result<Self, NativeError> {
+    fn of(source: &Path, kernel: KernelVersion, compiled: Compiled) -> Result<Self, NativeError> {
         let objects = compiled.objects;
-        let (targets, absent) = resolve(source, kernel, &objects)?;
+        let Linked { targets, absent, replaced } = link(source, kernel, &objects)?;
         let mut debug = Vec::new();
         let (mut variables, mut maps) = (Vec::new(), Vec::new());
         for (index, object) in objects.iter().enumerate() {
             let of = Debug::new(object)?;
             if index != RUN_TIME {
                 let (more, more_maps) = of.variables()?;
-                variables.extend(more.into_iter().map(|variable| (index, variable)));
-                maps.extend(more_maps.into_iter().map(|map| (index, map)));
+                let is_kept = |section, offset| !replaced.contains(&(index, section, offset));
+                let more = more.into_iter().filter(|of| is_kept(of.section, of.offset));
+                variables.extend(more.map(|variable| (index, variable)));
+                let more = more_maps.into_iter().filter(|of| is_kept(of.section, of.offset));
+                maps.extend(more.map(|map| (index, map)));
             }
             debug.push(of);
         }
         let ops = find_ops(source, &objects)?;
-        let source = source.to_owned();
-        Ok(Self { source, kernel, objects, targets, absent, debug, variables, maps, ops })
+        let (source, setup, is_checked) = (source.to_owned(), None, false);
+        Ok(Self {
+            source,
+            kernel,
+            setup,
+            is_checked,
+            objects,
+            targets,
+            absent,
+            debug,
+            variables,
+            maps,
+            ops,
+        })
+    }
+
+    /// Constants that are arrays of numbers without a value: only a user program can fill them.
+    /// Arrays of characters are texts.
+    pub fn empty_tables(&self) -> Vec<String> {
+        fn is_table(of: &Type) -> bool {
+            let Type::Array { of, .. } = of else { return false };
+            match &**of {
+                Type::Int { size: 1, signed: true } => false,
+                Type::Int { .. } | Type::Bool | Type::Enum { .. } => true,
+                of => is_table(of),
+            }
+        }
+        let is_empty = |(object, variable): &&(usize, Variable)| {
+            let bytes = &self.objects[*object].sections[variable.section].bytes;
+            let size = variable.of.size() as usize;
+            let bytes = bytes.get(variable.offset as usize..).and_then(|rest| rest.get(..size));
+            bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+        };
+        let constants = self.variables.iter().filter(|(_, variable)| variable.is_option);
+        let tables = constants.filter(|(_, variable)| is_table(&variable.of)).filter(is_empty);
+        tables.map(|(_, variable)| variable.name.clone()).collect()
     }
 
     /// The symbol of the run time called `name`: section and offset.
@@ -127,152 +170,6 @@ impl Program {
         let mut functions = symbols.filter(|(symbol, _)| symbol.is_function);
         functions.find(|(_, range)| range.contains(&offset)).map(|(symbol, _)| &*symbol.name)
     }
-}
-
-/// A name without its flavour: up to the last `___` between other characters.
-pub fn essential_name(name: &str) -> &str {
-    let bytes = name.as_bytes();
-    for at in (1..bytes.len().saturating_sub(3)).rev() {
-        let is_separator = &bytes[at..at + 3] == b"___";
-        if is_separator && bytes[at - 1] != b'_' && bytes[at + 3] != b'_' {
-            return &name[..at];
-        }
-    }
-    name
-}
-
-/// The definitions of a name, the best one first.
-fn definitions(
-    source: &Path,
-    objects: &[ObjectFile],
-) -> Result<BTreeMap<String, Target>, NativeError> {
-    /// Rank of a definition. Those of a scheduler replace those of the run time.
-    #[derive(Clone, Copy, PartialEq, PartialOrd)]
-    enum Rank {
-        RunTime,
-        Weak,
-        Strong,
-    }
-    let mut found: BTreeMap<String, (Rank, Target)> = BTreeMap::new();
-    for (index, object) in objects.iter().enumerate() {
-        for symbol in &object.symbols {
-            let Place::Section(section, offset) = symbol.place else { continue };
-            if symbol.is_local || symbol.name.is_empty() {
-                continue;
-            }
-            let rank = match (index, symbol.is_weak) {
-                (RUN_TIME, _) => Rank::RunTime,
-                (_, true) => Rank::Weak,
-                (_, false) => Rank::Strong,
-            };
-            let target = Target::Section(index, section, offset);
-            match found.get(&symbol.name) {
-                Some((Rank::Strong, _)) if rank == Rank::Strong => {
-                    return Err(NativeError::Refused(format!(
-                        "{}: {} is defined in two of its files",
-                        source.display(),
-                        symbol.name
-                    )));
-                }
-                Some((before, _)) if *before >= rank => {}
-                _ => {
-                    found.insert(symbol.name.clone(), (rank, target));
-                }
-            }
-        }
-    }
-    Ok(found.into_iter().map(|(name, (_, target))| (name, target)).collect())
-}
-
-/// Resolves every symbol. Returns the names of missing functions.
-fn resolve(
-    source: &Path,
-    kernel: KernelVersion,
-    objects: &[ObjectFile],
-) -> Result<(Vec<Vec<Target>>, Vec<String>), NativeError> {
-    let defined = definitions(source, objects)?;
-    let mut absent: Vec<String> = Vec::new();
-    let mut missing: BTreeSet<String> = BTreeSet::new();
-    let mut targets = Vec::new();
-    for (index, object) in objects.iter().enumerate() {
-        let used: BTreeSet<usize> = object
-            .sections
-            .iter()
-            .filter(|section| matches!(section.usage, Use::Text | Use::Data))
-            .flat_map(|section| section.relocations.iter().map(|relocation| relocation.symbol))
-            .collect();
-        let mut of_object = Vec::new();
-        for (number, symbol) in object.symbols.iter().enumerate() {
-            let target = match symbol.place {
-                Place::Absolute(value) => Target::Absolute(value),
-                Place::Section(section, offset) => {
-                    let own = Target::Section(index, section, offset);
-                    let is_own = symbol.is_local || symbol.name.is_empty();
-                    if is_own { own } else { defined.get(&symbol.name).copied().unwrap_or(own) }
-                }
-                Place::Undefined => match find(&symbol.name, kernel, &defined) {
-                    Some(target) => target,
-                    None if symbol.is_weak && symbol.name.starts_with("CONFIG_") => Target::Zeroes,
-                    None => {
-                        if !symbol.is_weak && used.contains(&number) {
-                            missing.insert(symbol.name.clone());
-                        }
-                        absent.push(symbol.name.clone());
-                        Target::Absent(absent.len() - 1)
-                    }
-                },
-            };
-            of_object.push(target);
-        }
-        targets.push(of_object);
-    }
-    if missing.is_empty() {
-        return Ok((targets, absent));
-    }
-    Err(NativeError::Refused(refusal(source, kernel, objects, &missing)))
-}
-
-fn find(name: &str, kernel: KernelVersion, defined: &BTreeMap<String, Target>) -> Option<Target> {
-    for name in [name, essential_name(name)] {
-        if let Some(target) = defined.get(name) {
-            return Some(*target);
-        }
-        if let Some(index) = host::find(name)
-            && host::FUNCTIONS[index].exists_in(kernel)
-        {
-            return Some(Target::Host(index));
-        }
-    }
-    None
-}
-
-fn refusal(
-    source: &Path,
-    kernel: KernelVersion,
-    objects: &[ObjectFile],
-    missing: &BTreeSet<String>,
-) -> String {
-    let mut text = format!("{} calls what the simulator does not have:", source.display());
-    for name in missing {
-        text.push_str("\n  ");
-        text.push_str(name);
-        let known = host::find(essential_name(name)).map(|index| &host::FUNCTIONS[index]);
-        if let Some(HostFn { since, .. }) = known {
-            text.push_str(&format!(" (of Linux {since} and later)"));
-        }
-    }
-    text.push_str(&format!("\nThe modelled kernel is Linux {kernel}; it has:\n "));
-    let mut column = 1;
-    for name in host::names(kernel, &objects[RUN_TIME]) {
-        if column + name.len() + 1 > 98 {
-            text.push_str("\n ");
-            column = 1;
-        }
-        text.push(' ');
-        text.push_str(name);
-        column += name.len() + 1;
-    }
-    text
 }
 
 /// The one `struct sched_ext_ops`.
@@ -302,18 +199,5 @@ fn find_ops(source: &Path, objects: &[ObjectFile]) -> Result<(usize, usize, u64)
                 names.join(", ")
             )))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::essential_name;
-
-    #[test]
-    fn flavours_are_what_follows_the_last_three_underscores() {
-        assert_eq!(essential_name("scx_bpf_dsq_insert___v1"), "scx_bpf_dsq_insert");
-        assert_eq!(essential_name("scx_bpf_dsq_insert___v2___compat"), "scx_bpf_dsq_insert___v2");
-        assert_eq!(essential_name("scx_bpf_now"), "scx_bpf_now");
-        assert_eq!(essential_name("___x"), "___x");
     }
 }

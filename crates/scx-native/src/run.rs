@@ -7,16 +7,19 @@ use super::error::NativeError;
 use super::groups::Groups;
 use super::helpers::UPTIME_NS;
 use super::image::{Image, Sizes};
+use super::inspect::Inspector;
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
-use super::maps::{BpfMap, block_of};
+use super::lines::Lines;
+use super::maps::BpfMap;
 use super::options::{Chosen, MachineWords};
 use super::program::{Program, RUN_TIME};
 use super::tasks::Tasks;
 use super::touch;
-use super::zone::{Block, put};
+use super::zone::{Block, Zone, put};
 use schedlab_model::{CpuId, CpuMask};
 use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Size of the dump in a scheduler's own record of its end.
@@ -31,6 +34,15 @@ const STORAGES_MAX: u64 = 4;
 /// Size of the handle of an inner map: that of a map's variable.
 const HANDLE: usize = 32;
 
+/// Bytes of stack for the scheduler's own calls.
+const STACK: u64 = 1 << 18;
+
+/// Bytes of stack for what it calls of the simulator.
+const STACK_OF_CALLS: u64 = 1 << 18;
+
+/// Bytes for local variables whose address is taken.
+const FRAMES: u64 = 1 << 19;
+
 /// Lines of bpf_printk() that are kept for error messages.
 const LOG_LINES: usize = 16;
 
@@ -41,8 +53,6 @@ pub struct Timer {
     pub at: u64,
     /// The map that contains it.
     pub map: usize,
-    /// The memory of the key, if it is an index.
-    pub _index: Option<Block>,
     /// Address of the key.
     pub key: u64,
     /// The callback; 0: not set.
@@ -54,8 +64,17 @@ pub struct Timer {
 pub struct Run {
     /// The program.
     pub program: Arc<Program>,
+    /// All memory that it may touch.
+    pub zone: Zone,
+    /// Its stack, and the frames of local variables whose address is taken.
+    pub stack: Range<u64>,
+    pub frames: Range<u64>,
     /// Code and data.
     pub image: Image,
+    /// Names of places in the code.
+    pub lines: Arc<Lines>,
+    /// Sizes of sections that have grown.
+    pub sizes: Sizes,
     /// Maps, in order of address where the address is in the image.
     pub maps: Vec<BpfMap>,
     /// Handles of inner maps that were created in the run.
@@ -66,6 +85,9 @@ pub struct Run {
     pub groups: Groups,
     /// Objects and masks of the scheduler.
     objects: BTreeMap<u64, Block>,
+    /// Objects that the running callback has freed. In a kernel, who reads them under RCU may still
+    /// do so until it returns.
+    freed: Vec<Block>,
     /// Freed objects, by size. They are reused only for objects of the scheduler, so that an old
     /// pointer leads nowhere else.
     spare: BTreeMap<usize, Vec<Block>>,
@@ -73,6 +95,8 @@ pub struct Run {
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
     pub log: std::collections::VecDeque<String>,
+    /// Keeps what the scheduler's author wants to see.
+    pub inspector: Option<Arc<Inspector>>,
     /// Number of maps of task storage that C knows.
     nr_storages: u64,
     /// Address where the run time keeps the time and the CPU of a callback.
@@ -82,6 +106,8 @@ pub struct Run {
     masks: Masks,
     /// Address of the run time's `runqueues`.
     pub runqueues: u64,
+    /// Address of the run time's `cpufreq_cpu_data`: a pointer for each CPU.
+    pub cpufreq: u64,
     /// CPUs.
     pub nr_cpus: u32,
 }
@@ -105,34 +131,43 @@ impl Run {
     ) -> Result<Self, NativeError> {
         let nr_cpus = machine.nr_cpus;
         let sizes = array_sizes(&program, chosen, nr_cpus);
-        let mut image = Image::load(&program, &sizes)?;
+        let zone = Zone::new(program.is_checked).map_err(NativeError::Internal)?;
+        let mut image = Image::load(&program, &sizes, &zone)?;
+        let (stack, frames) = stacks(&program, &mut image, &zone)?;
         let (section, offset) = program.run_time_symbol("schedlab_nr_cpus")?;
         image.put(image.address(RUN_TIME, section, offset), &nr_cpus.to_le_bytes());
+        let (section, offset) = program.run_time_symbol("CONFIG_HZ")?;
+        let hz = u64::from(machine.hz);
+        image.put(image.address(RUN_TIME, section, offset), &hz.to_le_bytes());
         chosen.apply(&program, &mut image, machine)?;
         let tasks = Tasks::new(
             TaskLayout::read(&program, &image)?,
             checked(EntityLayout::read(&program, &image)?)?,
             nr_cpus,
+            &zone,
         )
         .map_err(NativeError::Internal)?;
-        let groups = Groups::new(GroupLayout::read(&program, &image)?);
+        let groups = Groups::new(GroupLayout::read(&program, &image)?, zone.clone());
         let rq_layout = RqLayout::read(&program, &image)?;
-        let (section, offset) = program.run_time_symbol("runqueues")?;
-        let runqueues = image.address(RUN_TIME, section, offset);
-        let (section, offset) = program.run_time_symbol("schedlab_call")?;
-        let call_at = image.address(RUN_TIME, section, offset);
-        let mask = || Block::new(std::mem::size_of::<[u64; 16]>());
+        let at = |name| program.run_time_symbol(name).map(|at| image.address(RUN_TIME, at.0, at.1));
+        let (runqueues, cpufreq) = (at("runqueues")?, at("cpufreq_cpu_data")?);
+        let call_at = at("schedlab_call")?;
+        let mask = || zone.block(std::mem::size_of::<[u64; 16]>());
         let mut this = Self {
+            lines: Arc::new(Lines::new(Arc::clone(&program), image.clone(), stack.clone())),
             image,
+            sizes,
             maps: Vec::new(),
             handles: Vec::new(),
             tasks,
             groups,
             objects: BTreeMap::new(),
+            freed: Vec::new(),
             spare: BTreeMap::new(),
             timers: Vec::new(),
             log: std::collections::VecDeque::new(),
-            rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
+            inspector: None,
+            rqs: (0..nr_cpus).map(|_| zone.block(rq_layout.size)).collect(),
             rq_layout,
             nr_storages: 0,
             call_at,
@@ -144,8 +179,12 @@ impl Run {
                 nodes: Vec::new(),
             },
             runqueues,
+            cpufreq,
             nr_cpus,
             program,
+            zone,
+            stack,
+            frames,
         };
         let all = CpuMask::first(nr_cpus);
         // SAFETY: the block has the size of a mask.
@@ -188,7 +227,7 @@ impl Run {
     }
 
     fn add_inner(&mut self, name: &str, def: &MapDef) -> Result<u64, NativeError> {
-        let handle = Block::new(HANDLE);
+        let handle = self.zone.block(HANDLE);
         let address = handle.address();
         self.handles.push(handle);
         self.add_map(name, def, address)?;
@@ -224,7 +263,7 @@ impl Run {
     }
 
     fn add_map(&mut self, name: &str, def: &MapDef, address: u64) -> Result<(), NativeError> {
-        let map = BpfMap::new(name, def, address, self.nr_cpus).map_err(|error| {
+        let map = BpfMap::new(name, def, address, self.nr_cpus, &self.zone).map_err(|error| {
             NativeError::Refused(format!("{}: {error}", self.program.source.display()))
         })?;
         // SAFETY: a map's variable and a handle have the words that are written; both are ours.
@@ -250,7 +289,8 @@ impl Run {
     pub fn idle_mask_of_node(&mut self, k: &mut Kernel<'_>, node: u32, cores: bool) -> u64 {
         let nr = k.nr_node_ids() as usize;
         let size = std::mem::size_of::<[u64; 16]>();
-        self.masks.nodes.resize_with(nr, || (Block::new(size), Block::new(size)));
+        let zone = &self.zone;
+        self.masks.nodes.resize_with(nr, || (zone.block(size), zone.block(size)));
         self.masks.is_idle_shown = true;
         self.refresh_idle(k);
         let (idle, of_cores) = &self.masks.nodes[node as usize];
@@ -288,6 +328,28 @@ impl Run {
             put(self.call_at, k.now() + UPTIME_NS);
             put(self.call_at + 8, k.this_cpu().0);
         }
+        if !self.freed.is_empty() {
+            self.forget_freed();
+        }
+    }
+
+    /// What was freed may be used for other objects, and no longer by who had it.
+    #[cold]
+    fn forget_freed(&mut self) {
+        for block in self.freed.drain(..) {
+            self.zone.forbid(block.address(), block.size() as u64);
+            self.spare.entry(block.size()).or_default().push(block);
+        }
+    }
+
+    /// The allocated or freed object that `at` is in, or that ends before it: address, size, and
+    /// whether it was freed.
+    pub fn object_before(&self, at: u64) -> Option<(u64, u64, bool)> {
+        let of = |block: &Block, is_freed| (block.address(), block.size() as u64, is_freed);
+        let live = self.objects.range(..=at).next_back().map(|(_, block)| of(block, false));
+        let spare = self.spare.values().flatten().filter(|block| block.address() <= at);
+        let spare = spare.map(|block| of(block, true));
+        spare.chain(live).max_by_key(|(start, ..)| *start)
     }
 
     /// `struct rq` of a CPU, up to date.
@@ -324,9 +386,13 @@ impl Run {
         let block = match self.spare.get_mut(&size).and_then(Vec::pop) {
             Some(mut block) => {
                 block.clear();
+                self.zone.allow(block.address(), block.size() as u64);
                 block
             }
-            None => Block::new(size),
+            None => match self.zone.try_block(size as u64) {
+                Ok(block) => block,
+                Err(_) => return 0,
+            },
         };
         let at = block.address();
         self.objects.insert(at, block);
@@ -336,7 +402,7 @@ impl Run {
     /// Frees an object. Returns false if it is not one.
     pub fn free(&mut self, at: u64) -> bool {
         let Some(block) = self.objects.remove(&at) else { return false };
-        self.spare.entry(block.size()).or_default().push(block);
+        self.freed.push(block);
         true
     }
 
@@ -352,7 +418,7 @@ impl Run {
     }
 
     /// Ends timers whose struct is in the freed `range`.
-    pub fn end_timers(&mut self, k: &mut Kernel<'_>, range: &std::ops::Range<u64>) {
+    pub fn end_timers(&mut self, k: &mut Kernel<'_>, range: &Range<u64>) {
         for (token, timer) in self.timers.iter_mut().enumerate() {
             if timer.at != 0 && range.contains(&timer.at) {
                 timer.at = 0;
@@ -362,7 +428,10 @@ impl Run {
     }
 
     /// Keeps a line of bpf_printk().
-    pub fn print(&mut self, line: String) {
+    pub fn print(&mut self, k: &Kernel<'_>, line: String) {
+        if let Some(inspector) = &self.inspector {
+            inspector.print(k, &line);
+        }
         if self.log.len() == LOG_LINES {
             self.log.pop_front();
         }
@@ -371,11 +440,35 @@ impl Run {
 
     /// A copy of `bytes` that C may read until the run ends.
     pub fn keep(&mut self, bytes: &[u8]) -> u64 {
-        let block = block_of(bytes);
+        let block = self.zone.block_of(bytes);
         let at = block.address();
         self.objects.insert(at, block);
         at
     }
+}
+
+/// Maps the stack of a run, and the frames of local variables whose address is taken; tells the
+/// image where they are.
+fn stacks(
+    program: &Program,
+    image: &mut Image,
+    zone: &Zone,
+) -> Result<(Range<u64>, Range<u64>), NativeError> {
+    let region = |len| zone.region(len).map_err(NativeError::Internal);
+    // Regions are apart, so that what is below the stack is not mapped.
+    let stack = region(STACK + STACK_OF_CALLS)?;
+    let stack = stack..stack + STACK + STACK_OF_CALLS;
+    let limit = stack.start + STACK_OF_CALLS;
+    image.put(image.words.stack_limit(), &limit.to_le_bytes());
+    if !zone.is_checked() {
+        return Ok((stack, 0..0));
+    }
+    let frames = region(FRAMES)?;
+    zone.forbid_region(frames, FRAMES).map_err(NativeError::Internal)?;
+    let (section, offset) = program.run_time_symbol("schedlab_frames")?;
+    let at = image.address(RUN_TIME, section, offset);
+    image.put(at, &[frames.to_le_bytes(), (frames + FRAMES).to_le_bytes()].concat());
+    Ok((stack, frames..frames + FRAMES))
 }
 
 /// CPUs of a node.

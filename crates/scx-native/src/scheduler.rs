@@ -6,7 +6,7 @@ use super::error::NativeError;
 use super::ops::NativeOps;
 use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
-use super::{CompileOptions, NativeScheduler};
+use super::{CompileOptions, Inspector, NativeScheduler};
 use schedlab_model::KernelVersion;
 use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, Words};
 use schedlab_scx::consts::SLICE_DFL;
@@ -67,6 +67,7 @@ struct Forms {
     source: PathBuf,
     compile: CompileOptions,
     arrays: Vec<(String, String)>,
+    inspector: Option<Arc<Inspector>>,
     forms: [OnceLock<Result<Arc<Program>, String>>; CORES.len()],
 }
 
@@ -105,7 +106,9 @@ impl Forms {
                 chosen.set(&tunable.name, i128::from(value / unit));
             }
         }
-        Ok(Box::new(NativeOps::new(program, &chosen, machine).map_err(text)?))
+        let mut ops = NativeOps::new(program, &chosen, machine).map_err(text)?;
+        ops.run.inspector.clone_from(&self.inspector);
+        Ok(Box::new(ops))
     }
 }
 
@@ -135,6 +138,7 @@ impl NativeScheduler {
             source: self.program.source.clone(),
             compile: self.compile.clone(),
             arrays: arrays.to_vec(),
+            inspector: self.inspector.clone(),
             forms: Default::default(),
         };
         let _ = forms.slot(self.program.kernel).set(Ok(Arc::clone(&self.program)));

@@ -53,6 +53,21 @@ pub extern "C" fn map_lookup_elem(at: u64, key: u64) -> u64 {
     })
 }
 
+/// A lookup whose key is a variable of four bytes.
+pub extern "C" fn map_lookup_u32(at: u64, key: u32) -> u64 {
+    ok(with(|k, run| {
+        let index = map(run, at, "bpf_map_lookup_elem")?;
+        let map = &mut run.maps[index];
+        match map.def.key_size {
+            4 => Ok(map.lookup(&key.to_le_bytes(), k.this_cpu().0)),
+            size => Err(format!(
+                "bpf_map_lookup_elem was given a key of 4 bytes, those of map {} have {size}",
+                map.name
+            )),
+        }
+    }))
+}
+
 pub extern "C" fn map_lookup_percpu_elem(at: u64, key: u64, cpu: u32) -> u64 {
     with_key(at, key, "bpf_map_lookup_percpu_elem", |index, key| {
         with(|_, run| if cpu < run.nr_cpus { run.maps[index].lookup(key, cpu) } else { 0 })
@@ -73,12 +88,23 @@ pub extern "C" fn map_update_elem(at: u64, key: u64, from: u64, flags: u64) -> i
         let place = with(|k, run| run.maps[index].insert(key, flags & !4, k.this_cpu().0));
         match place {
             Ok(place) => {
+                let mut bytes = bytes;
+                with(|_, run| keep(&run.maps[index].def.kept, place, &mut bytes));
                 touch::copy_to(place, &bytes);
                 0
             }
             Err(errno) => -errno,
         }
     })
+}
+
+/// Puts what an update leaves alone into the new value `bytes` of the element at `place`.
+fn keep(kept: &[(u64, u64)], place: u64, bytes: &mut [u8]) {
+    for (offset, size) in kept {
+        if let Some(part) = bytes.get_mut(*offset as usize..(*offset + *size) as usize) {
+            touch::copy_from(place + *offset, part);
+        }
+    }
 }
 
 pub extern "C" fn map_delete_elem(at: u64, key: u64) -> i64 {
@@ -134,14 +160,18 @@ pub extern "C" fn for_each_map_elem(at: u64, callback: u64, context: u64, flags:
     let callback: extern "C" fn(u64, u64, u64, u64) -> i64 =
         unsafe { std::mem::transmute(callback as *const ()) };
     let mut nr = 0;
+    // The key of an element of an array is its index, in memory that the scheduler may read.
+    let own_key = with(|_, run| run.alloc(size_of::<u64>() as u64));
     for (index, (key, value)) in elements.into_iter().enumerate() {
-        let own_key = index as u32;
-        let key = if key == 0 { (&raw const own_key) as u64 } else { key };
+        if key == 0 {
+            touch::copy_to(own_key, &(index as u32).to_le_bytes());
+        }
         nr += 1;
-        if callback(at, key, value, context) != 0 {
+        if callback(at, if key == 0 { own_key } else { key }, value, context) != 0 {
             break;
         }
     }
+    with(|_, run| run.free(own_key));
     nr
 }
 
@@ -244,6 +274,22 @@ pub extern "C" fn arena_free_pages(at: u64, address: u64, nr: u32) {
     }));
 }
 
+pub extern "C" fn arena_reserve_pages(at: u64, address: u64, nr: u32) -> i32 {
+    ok(with(|_, run| {
+        let index = map(run, at, "bpf_arena_reserve_pages")?;
+        let is_free = nr == 0 || run.maps[index].reserve_pages(address, u64::from(nr));
+        Ok(if is_free { 0 } else { -EBUSY as i32 })
+    }))
+}
+
+/// No user program opens a counter here: every place of the map is empty.
+pub extern "C" fn perf_event_read_value(at: u64, _flags: u64, to: u64, size: u32) -> i64 {
+    ok(with(|_, run| map(run, at, "bpf_perf_event_read_value")));
+    touch::require(to, size as usize);
+    touch::copy_to(to, &vec![0u8; size as usize]);
+    -ENOENT
+}
+
 /// The timer of a `struct bpf_timer`, whose first word is its number plus one.
 fn timer(run: &Run, at: u64, number: u64) -> Option<usize> {
     let index = usize::try_from(number.checked_sub(1)?).ok()?;
@@ -270,14 +316,11 @@ pub extern "C" fn timer_init(at: u64, map_at: u64, clock: u64) -> i64 {
         let key = run.maps[map].key_of(at).ok_or_else(|| {
             format!("bpf_timer_init of a timer that is not in map {}", run.maps[map].name)
         })?;
-        let (key, index) = match key {
-            KeyOf::At(key) => (key, None),
-            KeyOf::Index(index) => {
-                let block = super::maps::block_of(&index.to_le_bytes());
-                (block.address(), Some(block))
-            }
+        let key = match key {
+            KeyOf::At(key) => key,
+            KeyOf::Index(index) => run.zone.block_of(&index.to_le_bytes()).address(),
         };
-        run.timers.push(Timer { at, map, _index: index, key, callback: 0 });
+        run.timers.push(Timer { at, map, key, callback: 0 });
         Ok(run.timers.len() as i64)
     }));
     if answer > 0 {

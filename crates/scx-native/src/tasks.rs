@@ -2,7 +2,7 @@
 //! `struct task_struct` for every task that was shown to a scheduler, and one for each idle CPU.
 //!
 //! A task gets its struct when it is first shown. `slice`, `dsq_vtime`, `weight` and `disallow` are
-//! only in the struct (the core's [`Entity`] refers to it), so every store of the scheduler takes
+//! only in the struct (the core's `Entity` refers to it), so every store of the scheduler takes
 //! effect at once. Values of the core (CPU, flags, priority, CPU time, ...) are written each time
 //! the task is shown. A struct is reused after its task has exited and the scheduler has released
 //! every reference.
@@ -10,7 +10,7 @@
 use super::groups::Groups;
 use super::helpers::UPTIME_NS;
 use super::layout::{EntityLayout, TaskLayout};
-use super::zone::put;
+use super::zone::{self, Zone, put};
 use schedlab_model::{CpuMask, Policy, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_scx::Kernel;
@@ -23,6 +23,12 @@ const SLOTS_MAX: usize = 1 << 18;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+/// Least number of bytes between two structs.
+const BETWEEN: usize = 16;
+
+/// Structs whose shadow is made at a time.
+const STEP: u64 = 64;
 
 /// No task.
 const NONE: u32 = u32::MAX;
@@ -46,7 +52,10 @@ struct Slot {
 /// The structs of a run.
 #[derive(Debug)]
 pub struct Tasks {
+    zone: Zone,
     base: u64,
+    /// End of the shadow.
+    shadowed: u64,
     /// Distance of two structs (bytes): an odd number of cache lines, so that the same field of
     /// many structs does not compete for the same cache sets.
     stride: u64,
@@ -60,29 +69,20 @@ pub struct Tasks {
     nr_idle: u32,
 }
 
-impl Drop for Tasks {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, and the run that used it is over.
-        unsafe { libc::munmap(self.base as *mut _, (SLOTS_MAX + 1) * self.stride as usize) };
-    }
-}
-
 impl Tasks {
     /// Room for tasks, and for the idle tasks of `nr_cpus` CPUs.
-    pub fn new(layout: TaskLayout, entity: EntityLayout, nr_cpus: u32) -> Result<Self, String> {
-        let stride = (layout.size.div_ceil(LINE) | 1) * LINE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new anonymous mapping.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), (SLOTS_MAX + 1) * stride, prot, flags, -1, 0)
-        };
-        if base == libc::MAP_FAILED {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("no room for the structs of tasks: {error}"));
-        }
+    pub fn new(
+        layout: TaskLayout,
+        entity: EntityLayout,
+        nr_cpus: u32,
+        zone: &Zone,
+    ) -> Result<Self, String> {
+        let stride = ((layout.size + BETWEEN).div_ceil(LINE) | 1) * LINE;
+        let base = zone.region((SLOTS_MAX as u64 + STEP + 1) * stride as u64 + zone::GRAIN)?;
         let mut this = Self {
-            base: base as u64,
+            zone: zone.clone(),
+            base,
+            shadowed: base,
             stride: stride as u64,
             layout,
             entity,
@@ -105,16 +105,51 @@ impl Tasks {
 
     fn new_slot(&mut self, task: u32) -> Option<u32> {
         let new = Slot { task, refs: 0, is_dead: false, seldom: Seldom::NOTHING };
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = new;
-            return Some(slot);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None if self.slots.len() == SLOTS_MAX => return None,
+            None => {
+                self.slots.push(new);
+                self.used += self.stride;
+                self.shadow_to(self.base + self.used)?;
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.zone.allow(self.address(slot), self.layout.size as u64);
+        Some(slot)
+    }
+
+    /// Makes the shadow of the structs below `end`; `None`: there is no memory for it.
+    fn shadow_to(&mut self, end: u64) -> Option<()> {
+        if end > self.shadowed {
+            let len = (STEP * self.stride).next_multiple_of(zone::GRAIN);
+            self.zone.forbid_region(self.shadowed, len).ok()?;
+            self.shadowed += len;
         }
-        if self.slots.len() == SLOTS_MAX {
+        Some(())
+    }
+
+    /// The struct that an address is in, or that ends before it: whose it is, and its address.
+    pub fn nearest(&self, at: u64) -> Option<(String, u64)> {
+        let offset = at.wrapping_sub(self.base);
+        if offset >= self.used {
             return None;
         }
-        self.slots.push(new);
-        self.used += self.stride;
-        Some(self.slots.len() as u32 - 1)
+        let slot = (offset / self.stride) as u32;
+        let whose = match self.slots[slot as usize].task {
+            NONE if slot < self.nr_idle => format!("the idle task of CPU {slot}"),
+            NONE => "a task that has exited".to_owned(),
+            task => format!("task {task}"),
+        };
+        Some((whose, self.address(slot)))
+    }
+
+    /// Bytes of a struct.
+    pub fn size(&self) -> u64 {
+        self.layout.size as u64
     }
 
     /// Address of the idle task of a CPU.
@@ -361,6 +396,7 @@ impl Tasks {
             known.task = NONE;
             known.is_dead = false;
             self.free.push(slot);
+            self.zone.forbid(self.address(slot), self.layout.size as u64);
         }
     }
 

@@ -31,16 +31,24 @@ pub fn format(format: &str, words: &[u64], text_at: &dyn Fn(u64) -> Option<Strin
             width = (width * 10 + digit as usize).min(512);
             rest.next();
         }
+        let mut precision = None;
         if rest.next_if_eq(&'.').is_some() {
-            while rest.next_if(char::is_ascii_digit).is_some() {}
+            let mut most = 0usize;
+            while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                most = most.saturating_mul(10).saturating_add(digit as usize - '0' as usize);
+            }
+            precision = Some(most);
         }
         let mut nr_long = 0;
         while let Some(size) = rest.next_if(|c| "lhz".contains(*c)) {
             nr_long += u32::from(size != 'h');
         }
         let kind = rest.next().unwrap_or('%');
+        let mut pointer = String::new();
         if kind == 'p' {
-            while rest.next_if(|c| c.is_ascii_alphanumeric()).is_some() {}
+            while let Some(c) = rest.next_if(char::is_ascii_alphanumeric) {
+                pointer.push(c);
+            }
         }
         let word = words.next().unwrap_or(0);
         let narrow = if nr_long == 0 { word & 0xffff_ffff } else { word };
@@ -52,13 +60,23 @@ pub fn format(format: &str, words: &[u64], text_at: &dyn Fn(u64) -> Option<Strin
             'x' => format!("{narrow:x}"),
             'X' => format!("{narrow:X}"),
             'c' => char::from(word as u8).to_string(),
+            's' => limited(text_at(word), precision),
+            'p' if matches!(&*pointer, "ks" | "us") => limited(text_at(word), precision),
             'p' => format!("{word:016x}"),
-            's' => text_at(word).unwrap_or_else(|| "(fault)".into()),
             other => format!("%{other}"),
         };
         pad(&mut out, &text, width, &flags);
     }
     out
+}
+
+/// A text of `%s`, of which a precision takes the beginning.
+fn limited(text: Option<String>, precision: Option<usize>) -> String {
+    let text = text.unwrap_or_else(|| "(fault)".into());
+    match precision {
+        Some(most) => text.chars().take(most).collect(),
+        None => text,
+    }
 }
 
 fn pad(out: &mut String, text: &str, width: usize, flags: &str) {
@@ -90,5 +108,13 @@ mod tests {
         assert_eq!(format("%#llx 100%%", &[255], &no_text), "0xff 100%");
         assert_eq!(format("%s!", &[1], &|_| Some("hi".into())), "hi!");
         assert_eq!(format("%s %d", &[1], &no_text), "(fault) 0");
+        let a_text = |_: u64| Some("kernel".into());
+        assert_eq!(
+            format("[%pks|%pus|%.3s|%8s]", &[1, 1, 1, 1], &a_text),
+            "[kernel|kernel|ker|  kernel]"
+        );
+        assert_eq!(format("%p %pS", &[0x1f, 2], &no_text), "000000000000001f 0000000000000002");
+        assert_eq!(format("%x %X %#x %c %i", &[255, 255, 16, 65, 3], &no_text), "ff FF 0x10 A 3");
+        assert_eq!(format("%99999999999999999999d|%", &[1], &no_text).len(), 512 + 3);
     }
 }

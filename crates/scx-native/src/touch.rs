@@ -3,9 +3,9 @@
 //!
 //! Every access is an instruction of the functions below. When one faults, the handler of
 //! [`super::guard`] makes the function return a failure. So checks cost nothing, and a bad pointer
-//! never ends the process.
+//! never ends the process. With checks on, all bytes must belong to objects of the scheduler.
 
-use super::guard;
+use super::{guard, host};
 use std::ffi::c_void;
 
 std::arch::global_asm!(
@@ -65,6 +65,47 @@ std::arch::global_asm!(
     "movups [rsi + 112], xmm7",
     "xor eax, eax",
     "ret",
+    // rdi: start, rsi: bytes. The number of bytes from there on that the shadow allows.
+    ".globl schedlab_scx_usable",
+    ".globl schedlab_scx_usable_end",
+    "schedlab_scx_usable:",
+    "mov rcx, rdi",
+    "lea rdx, [rdi + rsi]",
+    "2:",
+    "cmp rcx, rdx",
+    "jae schedlab_scx_usable_end",
+    "mov rax, rcx",
+    "shr rax, 3",
+    // Eight times eight bytes at a time, while there are so many.
+    "lea r8, [rcx + 64]",
+    "cmp r8, rdx",
+    "ja 3f",
+    "cmp qword ptr [rax + {shadow}], 0",
+    "jne 3f",
+    "mov rcx, r8",
+    "and rcx, -8",
+    "jmp 2b",
+    "3:",
+    "movsx rax, byte ptr [rax + {shadow}]",
+    "test rax, rax",
+    "jnz 4f",
+    "or rcx, 7",
+    "inc rcx",
+    "jmp 2b",
+    "4:",
+    "js schedlab_scx_usable_end",
+    // The first bytes of the eight.
+    "mov r8, rcx",
+    "and r8, -8",
+    "add r8, rax",
+    "cmp r8, rcx",
+    "cmova rcx, r8",
+    "schedlab_scx_usable_end:",
+    "cmp rcx, rdx",
+    "cmova rcx, rdx",
+    "mov rax, rcx",
+    "sub rax, rdi",
+    "ret",
     // rdi: where such a mask should be.
     ".globl schedlab_scx_probe128",
     ".globl schedlab_scx_probe128_end",
@@ -75,6 +116,7 @@ std::arch::global_asm!(
     "xor eax, eax",
     "ret",
     ".popsection",
+    shadow = const super::zone::SHADOW_OFFSET,
 );
 
 unsafe extern "C" {
@@ -88,6 +130,8 @@ unsafe extern "C" {
     fn schedlab_scx_load128_end();
     fn schedlab_scx_probe128(from: u64) -> u32;
     fn schedlab_scx_probe128_end();
+    fn schedlab_scx_usable(from: u64, bytes: u64) -> u64;
+    fn schedlab_scx_usable_end();
     fn schedlab_scx_touch_failed();
 }
 
@@ -111,6 +155,13 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
         schedlab_scx_load128 as *const () as usize..schedlab_scx_load128_end as *const () as usize;
     let probe = schedlab_scx_probe128 as *const () as usize
         ..schedlab_scx_probe128_end as *const () as usize;
+    let usable =
+        schedlab_scx_usable as *const () as usize..schedlab_scx_usable_end as *const () as usize;
+    if usable.contains(&at) {
+        // An address without a shadow: what was counted so far counts.
+        registers[RIP] = usable.end as i64;
+        return true;
+    }
     if own.contains(&at) || mask.contains(&at) || probe.contains(&at) {
         registers[RIP] = schedlab_scx_touch_failed as *const () as i64;
         return true;
@@ -118,9 +169,35 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
     false
 }
 
+/// The number of bytes from `from` on, of `bytes`, that belong to an object of the scheduler. The
+/// run has a shadow.
+pub fn usable(from: u64, bytes: u64) -> u64 {
+    if from.checked_add(bytes).is_none() {
+        return 0;
+    }
+    // SAFETY: only the shadow is read; a fault ends the count.
+    unsafe { schedlab_scx_usable(from, bytes) }
+}
+
+/// Whether the running callback may pass `bytes` bytes there.
+#[inline]
+fn may(from: u64, bytes: usize) -> bool {
+    !host::is_checked() || usable(from, bytes as u64) == bytes as u64
+}
+
+/// Checks that memory can be written. An invalid address ends the callback.
+pub fn require(to: u64, bytes: usize) {
+    if !may(to, bytes) {
+        no_memory(to, bytes);
+    }
+}
+
 /// Reads memory. Returns whether the address was valid.
 #[inline]
 pub fn try_copy_from(from: u64, to: &mut [u8]) -> bool {
+    if !may(from, to.len()) {
+        return false;
+    }
     // SAFETY: `to` is ours; a fault of the other side is a failure.
     unsafe {
         let failed = match to.len() {
@@ -130,6 +207,14 @@ pub fn try_copy_from(from: u64, to: &mut [u8]) -> bool {
         };
         failed == 0
     }
+}
+
+/// Reads a word of any memory; `None`: there is none.
+pub fn peek(from: u64) -> Option<u64> {
+    let mut word = [0u8; 8];
+    // SAFETY: `word` is ours; a fault of the other side is a failure.
+    let failed = unsafe { schedlab_scx_load8(from, word.as_mut_ptr()) };
+    (failed == 0).then(|| u64::from_le_bytes(word))
 }
 
 /// Reads memory. An invalid address ends the callback.
@@ -143,6 +228,7 @@ pub fn copy_from(from: u64, to: &mut [u8]) {
 /// Writes memory. An invalid address ends the callback.
 #[inline]
 pub fn copy_to(to: u64, from: &[u8]) {
+    require(to, from.len());
     // SAFETY: `from` is ours; a fault of the other side is a failure.
     let failed = unsafe { schedlab_scx_copy(to as *mut u8, from.as_ptr(), from.len()) };
     if failed != 0 {
@@ -152,12 +238,14 @@ pub fn copy_to(to: u64, from: &[u8]) {
 
 #[cold]
 fn no_memory(at: u64, bytes: usize) -> ! {
-    guard::broken(format!("it passed a pointer to {bytes} bytes at {at:#x}, which are not there"))
+    let place = host::place_of(at, bytes);
+    guard::broken(format!("it passed a pointer to {bytes} bytes {place}"))
 }
 
 /// Checks that a mask of CPUs can be read.
 #[inline]
 pub fn probe16(from: u64) {
+    require(from, size_of::<[u64; 16]>());
     // SAFETY: nothing is kept; a fault is a failure.
     if unsafe { schedlab_scx_probe128(from) } != 0 {
         no_memory(from, size_of::<[u64; 16]>());
@@ -167,6 +255,7 @@ pub fn probe16(from: u64) {
 /// Reads a mask of CPUs there.
 #[inline]
 pub fn get16(from: u64) -> [u64; 16] {
+    require(from, size_of::<[u64; 16]>());
     let mut words = [0u64; 16];
     // SAFETY: `words` is ours; a fault of the other side is a failure.
     if unsafe { schedlab_scx_load128(from, &raw mut words) } != 0 {
@@ -191,22 +280,26 @@ pub fn put_words(to: u64, words: &[u64]) {
 
 /// Reads a text of at most `max` bytes, without its final zero; `None`: the address is invalid.
 pub fn try_text(from: u64, max: usize) -> Option<Vec<u8>> {
-    const PAGE: usize = 4096;
+    /// Memory is there, or not, in whole pages; an object ends within eight bytes.
+    const PART: usize = 8;
     let mut text = Vec::new();
     let mut at = from;
     while text.len() < max {
-        // A text may end just before memory that is not there.
-        let to_boundary = PAGE - (at as usize % PAGE);
-        let mut part = vec![0u8; to_boundary.min(max - text.len())];
-        if !try_copy_from(at, &mut part) {
+        let to_boundary = PART - (at as usize % PART);
+        let mut nr = to_boundary.min(max - text.len());
+        if host::is_checked() {
+            nr = usable(at, nr as u64) as usize;
+        }
+        let mut part = [0u8; PART];
+        if nr == 0 || !try_copy_from(at, &mut part[..nr]) {
             return None;
         }
-        if let Some(end) = part.iter().position(|byte| *byte == 0) {
+        if let Some(end) = part[..nr].iter().position(|byte| *byte == 0) {
             text.extend(&part[..end]);
             return Some(text);
         }
-        at += part.len() as u64;
-        text.extend(part);
+        at += nr as u64;
+        text.extend(&part[..nr]);
     }
     Some(text)
 }

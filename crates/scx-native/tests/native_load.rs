@@ -150,3 +150,23 @@ fn a_map_of_an_unknown_type_is_refused_when_a_run_begins() {
     let text = scheduler.ops(1, 250).err().unwrap().to_string();
     assert!(text.contains("map m is of BPF_MAP_TYPE_LPM_TRIE"), "{text}");
 }
+
+#[test]
+fn instructions_come_from_the_compiler_alone() {
+    if !has_clang() {
+        return;
+    }
+    let body = |code: &str| {
+        format!("void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 f) {{ {code} }}\n{OPS}")
+    };
+    let error = compile_text(&body("asm volatile(\"syscall\" : : \"a\"(60));"));
+    let Err(NativeError::Compile(text)) = error else { panic!("{error:?}") };
+    assert!(text.contains("Assembly cannot be simulated"), "{text}");
+    compile_text(&body("asm volatile(\"\" ::: \"memory\");")).unwrap();
+    let bytes = "const unsigned char exit_group[]\n\
+                 __attribute__((section(\"struct_ops/x_enqueue\"))) =\n\
+                 { 0xb8, 231, 0, 0, 0, 0x0f, 0x05 };\n";
+    let error = compile_text(&format!("{bytes}{}", body("((void (*)(void))exit_group)();")));
+    let Err(NativeError::Compile(text)) = error else { panic!("accepted") };
+    assert!(text.contains("section type conflict"), "{text}");
+}

@@ -13,10 +13,11 @@
 #define SEC(name) __attribute__((section(name), used))
 #define __kconfig
 #define __ksym
-#define __kptr
-#define __kptr_untrusted
-#define __percpu_kptr
-#define __uptr
+/* The loader knows these pointers by their tags: no update of a map overwrites them. */
+#define __kptr __attribute__((btf_type_tag("kptr")))
+#define __kptr_untrusted __attribute__((btf_type_tag("kptr_untrusted")))
+#define __percpu_kptr __attribute__((btf_type_tag("percpu_kptr")))
+#define __uptr __attribute__((btf_type_tag("uptr")))
 #define __bpf_fastcall
 #define __arg_ctx
 #define __arg_nonnull
@@ -167,6 +168,23 @@ void bpf_ringbuf_discard(void *data, __u64 flags);
 __u64 bpf_ringbuf_query(void *ringbuf, __u64 flags);
 long bpf_user_ringbuf_drain(void *map, void *callback_fn, void *ctx, __u64 flags);
 
+/* Hardware counters: no user program opens one here, so each read finds none. */
+long bpf_perf_event_read_value(void *map, __u64 flags, struct bpf_perf_event_value *buf,
+			       __u32 buf_size);
+__u64 bpf_perf_event_read(void *map, __u64 flags);
+long bpf_perf_event_output(void *ctx, void *map, __u64 flags, void *data, __u64 size);
+
+/* Memory with bounds that are checked at run time. */
+long bpf_dynptr_from_mem(void *data, __u64 size, __u64 flags, struct bpf_dynptr *ptr);
+long bpf_dynptr_read(void *dst, __u64 len, const struct bpf_dynptr *src, __u64 offset,
+		     __u64 flags);
+long bpf_dynptr_write(const struct bpf_dynptr *dst, __u64 offset, void *src, __u64 len,
+		      __u64 flags);
+void *bpf_dynptr_data(const struct bpf_dynptr *ptr, __u64 offset, __u64 len);
+long bpf_ringbuf_reserve_dynptr(void *ringbuf, __u32 size, __u64 flags, struct bpf_dynptr *ptr);
+void bpf_ringbuf_submit_dynptr(struct bpf_dynptr *ptr, __u64 flags);
+void bpf_ringbuf_discard_dynptr(struct bpf_dynptr *ptr, __u64 flags);
+
 /* Time, place, chance, current task. */
 __u64 bpf_ktime_get_ns(void);
 __u64 bpf_ktime_get_boot_ns(void);
@@ -209,6 +227,18 @@ long bpf_strncmp(const char *s1, __u32 s1_sz, const char *s2);
 long bpf_strtol(const char *buf, unsigned long buf_len, __u64 flags, long *res);
 long bpf_strtoul(const char *buf, unsigned long buf_len, __u64 flags, unsigned long *res);
 long bpf_loop(__u32 nr_loops, void *callback_fn, void *callback_ctx, __u64 flags);
+long bpf_seq_write(struct seq_file *m, const void *data, __u32 len);
+long bpf_seq_printf(struct seq_file *m, const char *fmt, __u32 fmt_size, const void *data,
+		    __u32 data_len);
+
+/* Of programs that are attached to functions of the kernel; none is called here. */
+long bpf_get_func_ret(void *ctx, __u64 *value);
+long bpf_get_func_arg(void *ctx, __u32 n, __u64 *value);
+__u64 bpf_get_func_ip(void *ctx);
+__u64 bpf_get_attach_cookie(void *ctx);
+long bpf_send_signal(__u32 sig);
+long bpf_send_signal_thread(__u32 sig);
+long bpf_override_return(struct pt_regs *regs, __u64 rc);
 
 /* The helpers that schedulers call most, without a call. */
 #include "schedlab/quick.h"

@@ -36,6 +36,7 @@ struct schedlab_map {
 #define SCHEDLAB_MAP_TASK_STORAGE 0x5ced1ab3u
 
 void *schedlab_map_lookup_elem(void *map, const void *key);
+void *schedlab_map_lookup_u32(void *map, u32 key);
 void *schedlab_task_storage_get(void *map, struct task_struct *p, void *value, u64 flags);
 
 SCHEDLAB_INLINE void *schedlab_quick_lookup(void *map, const void *key)
@@ -45,8 +46,12 @@ SCHEDLAB_INLINE void *schedlab_quick_lookup(void *map, const void *key)
 
 	if (kind == SCHEDLAB_MAP_PERCPU_ARRAY)
 		cpu = schedlab_call.cpu;
-	else if (kind != SCHEDLAB_MAP_ARRAY)
+	else if (kind != SCHEDLAB_MAP_ARRAY) {
+		/* A key that is passed by value can stay in a register. */
+		if (__builtin_object_size(key, 1) == sizeof(index))
+			return schedlab_map_lookup_u32(map, *(const u32 *)key);
 		return schedlab_map_lookup_elem(map, key);
+	}
 	index = *(const u32 *)key;
 	if (index >= m->max_entries)
 		return (void *)0;

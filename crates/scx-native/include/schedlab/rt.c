@@ -19,13 +19,45 @@
 u32 schedlab_nr_cpus;
 
 struct schedlab_call schedlab_call;
+
+/*
+ * The kernel's configuration, as Debian builds it; each word is as wide as any declaration of it.
+ * The loader writes CONFIG_HZ. CONFIG_NR_CPUS is what a mask of the model holds.
+ */
 int LINUX_KERNEL_VERSION = ((SCHEDLAB_KERNEL / 100) << 16) + ((SCHEDLAB_KERNEL % 100) << 8);
+u64 CONFIG_HZ = 250;
+u64 CONFIG_NR_CPUS = SCHEDLAB_NR_CPUS;
+u64 CONFIG_X86_64 = 1;
+u64 CONFIG_64BIT = 1;
+u64 CONFIG_SMP = 1;
+u64 CONFIG_NUMA = 1;
+u64 CONFIG_NO_HZ_COMMON = 1;
+u64 CONFIG_NO_HZ_IDLE = 1;
+u64 CONFIG_HIGH_RES_TIMERS = 1;
+u64 CONFIG_PREEMPT_RCU = 1;
+u64 CONFIG_PREEMPT_DYNAMIC = 1;
+u64 CONFIG_FAIR_GROUP_SCHED = 1;
+u64 CONFIG_CGROUP_SCHED = 1;
+u64 CONFIG_CFS_BANDWIDTH = 1;
+u64 CONFIG_SCHED_SMT = 1;
+u64 CONFIG_SCHED_CLASS_EXT = 1;
+u64 CONFIG_EXT_GROUP_SCHED = 1;
+u64 CONFIG_BPF_JIT = 1;
+char CONFIG_LOCALVERSION[64] = "-schedlab";
+char CONFIG_CC_VERSION_TEXT[64] = __VERSION__;
+
+/* What BPF_CORE_READ() reads behind a null pointer. */
+const unsigned char schedlab_zeroes[4096] __attribute__((aligned(16)));
+
+/* Frequency drivers: the model has none. */
+struct cpufreq_policy *cpufreq_cpu_data[SCHEDLAB_NR_CPUS];
 
 /* Stands for the kernel's per-CPU variable; bpf_per_cpu_ptr() gives the struct of a CPU. */
 struct rq runqueues;
 
 /* Ends the callback: the scheduler broke a rule that the verifier would have enforced. */
-_Noreturn void schedlab_broken(const char *what);
+_Noreturn void schedlab_broken(const char *what, const void *returns_to);
+#define BROKEN(what) schedlab_broken(what, __builtin_return_address(0))
 void *schedlab_alloc(u64 size);
 void schedlab_free(void *object);
 
@@ -48,6 +80,9 @@ void *bpf_task_storage_get(void *map, struct task_struct *p, void *value, u64 fl
 	return schedlab_quick_storage(map, p, value, flags);
 }
 
+#ifdef SCHEDLAB_CHECKS
+#include "schedlab/frames.h"
+#else
 /* ---- memory; the loops must not be turned into calls of these very functions ---- */
 
 void *memset(void *s, int c, size_t n)
@@ -94,6 +129,7 @@ void *memmove(void *dst, const void *src, size_t n)
 	}
 	return dst;
 }
+#endif
 
 int memcmp(const void *a, const void *b, size_t n)
 {
@@ -331,7 +367,7 @@ struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask)
 void bpf_cpumask_release(struct bpf_cpumask *mask)
 {
 	if (mask->usage.refs == 0)
-		schedlab_broken("bpf_cpumask_release of a mask that was released before");
+		BROKEN("bpf_cpumask_release of a mask that was released before");
 	if (--mask->usage.refs == 0)
 		schedlab_free(mask);
 }
@@ -384,7 +420,7 @@ void bpf_iter_bits_destroy(struct bpf_iter_bits *it)
 long bpf_spin_lock(struct bpf_spin_lock *lock)
 {
 	if (lock->val)
-		schedlab_broken("bpf_spin_lock of a lock that is held already");
+		BROKEN("bpf_spin_lock of a lock that is held already");
 	lock->val = 1;
 	return 0;
 }
@@ -392,7 +428,7 @@ long bpf_spin_lock(struct bpf_spin_lock *lock)
 long bpf_spin_unlock(struct bpf_spin_lock *lock)
 {
 	if (!lock->val)
-		schedlab_broken("bpf_spin_unlock of a lock that is not held");
+		BROKEN("bpf_spin_unlock of a lock that is not held");
 	lock->val = 0;
 	return 0;
 }
@@ -408,7 +444,7 @@ int bpf_res_spin_lock(struct bpf_res_spin_lock *lock)
 void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock)
 {
 	if (!lock->val)
-		schedlab_broken("bpf_res_spin_unlock of a lock that is not held");
+		BROKEN("bpf_res_spin_unlock of a lock that is not held");
 	lock->val = 0;
 }
 
@@ -744,7 +780,7 @@ void bpf_obj_drop_impl(void *object, void *meta)
 	if (!object)
 		return;
 	if (!refs[0])
-		schedlab_broken("bpf_obj_drop of an object that was dropped before");
+		BROKEN("bpf_obj_drop of an object that was dropped before");
 	if (!--refs[0])
 		schedlab_free(refs);
 }
@@ -753,6 +789,8 @@ void *bpf_percpu_obj_new_impl(u64 size, void *meta)
 {
 	return schedlab_alloc(((size + 7) & ~7ULL) * schedlab_nr_cpus);
 }
+
+#include "schedlab/dynptr.h"
 
 /* ---- questions about the kernel ---- */
 
@@ -792,6 +830,17 @@ static const struct named young_fields[] = {
 	{ "SCX_EV_REENQ_LOCAL_REPEAT", 0, 701 },
 	{ "SCX_EV_INSERT_NOT_OWNED", 0, 701 },
 	{ "SCX_EV_SUB_BYPASS_DISPATCH", 0, 701 },
+	{ "SCX_EV_REENQ_REPEAT", 0, 703 },
+	{ "SCX_EV_SLICE_CLAMPED", 0, 703 },
+	{ "SCX_EV_SLICE_DENIED", 0, 703 },
+	{ "SCX_EV_SUB_FORCED_ADMIT", 0, 703 },
+	{ "SCX_EV_SUB_PREEMPT_DENIED", 0, 703 },
+	{ "SCX_EV_SUB_KICK_DENIED", 0, 703 },
+	{ "SCX_EV_SUB_REENQ_DENIED", 0, 703 },
+	{ "SCX_EV_SUB_CIDPERF_DENIED", 0, 703 },
+	{ "SCX_EV_SUB_RESCUE", 0, 703 },
+	{ "sub_caps_updated", 0, 703 },
+	{ "sub_ecaps_updated", 0, 703 },
 	{ "prev_steal_time_rq", 0, 9999 },
 	{ NULL, 0, 0 },
 };
@@ -858,7 +907,7 @@ const u32 schedlab_entity_layout[] = {
 #define GROUP(field) __builtin_offsetof(struct cgroup, field)
 const u32 schedlab_cgroup_layout[] = {
 	sizeof(struct cgroup), GROUP(self.cgroup), GROUP(self.parent), GROUP(level), GROUP(kn),
-	GROUP(subsys), GROUP(ancestors),
+	GROUP(subsys), GROUP(ancestors), GROUP(dom_cgrp),
 };
 
 #define RQ(field) __builtin_offsetof(struct rq, field)

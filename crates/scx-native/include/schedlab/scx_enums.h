@@ -38,7 +38,52 @@
 	V(SCX_EXIT_DUMP_DFL_LEN, 32768, 612)            \
 	V(SCX_CPUPERF_ONE, 1024, 612)                   \
 	V(SCX_TASK_ITER_BATCH, 32, 614)                 \
-	V(SCX_OPS_TASK_ITER_BATCH, 32, 612)
+	V(SCX_OPS_TASK_ITER_BATCH, 32, 612)             \
+	V(SCX_BYPASS_LB_DFL_INTV_US, 500000, 619)       \
+	V(SCX_BYPASS_LB_DONOR_PCT, 125, 619)            \
+	V(SCX_BYPASS_LB_MIN_DELTA_DIV, 4, 619)          \
+	V(SCX_BYPASS_LB_BATCH, 256, 619)                \
+	V(SCX_BYPASS_HOST_NTH, 2, 701)                  \
+	V(SCX_REENQ_LOCAL_MAX_REPEAT, 256, 701)         \
+	V(SCX_SUB_MAX_DEPTH, 4, 701)                    \
+	V(SCX_TID_CHUNK, 1024, 702)                     \
+	V(SCX_REENQ_MAX_REPEAT, 256, 703)               \
+	V(SCX_RESCUE_DFL_BW_PPT, 20, 703)               \
+	V(SCX_RESCUE_MAX_BW_PPT, 250, 703)              \
+	V(SCX_RESCUE_DISABLE, 0xffffffffU, 703)         \
+	V(SCX_RESCUE_DFL_QUANTUM_US, 5000, 703)         \
+	V(SCX_RESCUE_MIN_QUANTUM_US, 1000, 703)         \
+	V(SCX_RESCUE_MAX_QUANTUM_US, 100000, 703)       \
+	V(SCX_RESCUE_MIN_SLICE_US, 1000, 703)           \
+	V(SCX_RESCUE_OVERLOAD_MULT, 16, 703)            \
+	V(SCX_RESCUE_MIN_OVERLOAD_MS, 1000, 703)        \
+	V(SCX_RESCUE_MAX_OVERLOAD_MS, 15000, 703)
+
+#define SCHEDLAB_SCX_ARENA_CONSTS(V)                    \
+	V(SCX_ARENA_MIN_ORDER, 3, 702)                  \
+	V(SCX_ARENA_GROW_PAGES, 4, 702)
+
+#define SCHEDLAB_SCX_CAP_FLAGS(V)                       \
+	V(__SCX_CAP_ENQ_IMMED, 0, 703)                  \
+	V(__SCX_CAP_ENQ, 1, 703)                        \
+	V(__SCX_CAP_PREEMPT, 2, 703)                    \
+	V(__SCX_CAP_PERF, 3, 703)                       \
+	V(__SCX_NR_CAPS, 4, 703)                        \
+	V(__SCX_CAP_ALL, 15, 703)                       \
+	V(SCX_CAP_ENQ_IMMED, 1, 703)                    \
+	V(SCX_CAP_ENQ, 2, 703)                          \
+	V(SCX_CAP_PREEMPT, 4, 703)                      \
+	V(SCX_CAP_PERF, 8, 703)                         \
+	V(SCX_CAP_BASE, 1, 703)                         \
+	V(SCX_CAPS_REENQ_ON_LOSS, 3, 703)
+
+#define SCHEDLAB_SCX_CID_CONSTS(V)                      \
+	V(SCX_CID_SHARD_SIZE_DFL, 24, 702)              \
+	V(SCX_CID_SHARD_MAX_CPUS, 512, 702)
+
+#define SCHEDLAB_SCX_CID_SCHED_CONSTS(V)                \
+	V(SCX_CID_SCHED_NONE, 0xfffffffffffffffeULL, 703) \
+	V(SCX_CID_SCHED_SELF, 0xffffffffffffffffULL, 703)
 
 #define SCHEDLAB_SCX_EXIT_KIND(V)                       \
 	V(SCX_EXIT_NONE, 0, 612)                        \
@@ -50,7 +95,13 @@
 	V(SCX_EXIT_PARENT, 68, 701)                     \
 	V(SCX_EXIT_ERROR, 1024, 612)                    \
 	V(SCX_EXIT_ERROR_BPF, 1025, 612)                \
-	V(SCX_EXIT_ERROR_STALL, 1026, 612)
+	V(SCX_EXIT_PARENT_KILL, 69, 703)                \
+	V(SCX_EXIT_ERROR_STALL, 1026, 612)              \
+	V(SCX_EXIT_ERROR_REENQ, 1027, 703)              \
+	V(SCX_EXIT_ERROR_RESCUE, 1028, 703)
+
+#define SCHEDLAB_SCX_EXIT_FLAGS(V)                      \
+	V(SCX_EFLAG_INITIALIZED, 1, 618)
 
 #define SCHEDLAB_SCX_EXIT_CODE(V)                       \
 	V(SCX_ECODE_RSN_HOTPLUG, 1ULL << 32, 612)       \
@@ -67,6 +118,9 @@
 	V(SCX_OPS_BUILTIN_IDLE_PER_NODE, 1ULL << 6, 615) \
 	V(SCX_OPS_ALWAYS_ENQ_IMMED, 1ULL << 7, 701)     \
 	V(SCX_OPS_TID_TO_TASK, 1ULL << 8, 702)          \
+	V(SCX_OPS_LAZY_RESCHED, 1ULL << 9, 703)         \
+	V(SCX_OPS_ENQ_BLOCKED, 1ULL << 10, 703)         \
+	V(SCX_OPS_HAS_CPU_PREEMPT, 1ULL << 56, 618)     \
 	V(SCX_OPS_HAS_CGROUP_WEIGHT, 1ULL << 16, 612)
 
 #define SCHEDLAB_SCX_ENQ_FLAGS(V)                       \
@@ -75,12 +129,19 @@
 	V(SCX_ENQ_CPU_SELECTED, SCHEDLAB_ENQ_CPU_SELECTED, 612)         \
 	V(SCX_ENQ_PREEMPT, 1ULL << 32, 612)             \
 	V(SCX_ENQ_IMMED, 1ULL << 33, 701)               \
+	V(SCX_ENQ_RESCUE, 1ULL << 34, 703)              \
+	V(SCX_ENQ_PREEMPT_LAZY, 1ULL << 35, 703)        \
 	V(SCX_ENQ_REENQ, 1ULL << 40, 612)               \
 	V(SCX_ENQ_LAST, 1ULL << 41, 612)                \
 	V(__SCX_ENQ_INTERNAL_MASK, 0xff00000000000000ULL, 612) \
 	V(SCX_ENQ_CLEAR_OPSS, 1ULL << 56, 612)          \
 	V(SCX_ENQ_DSQ_PRIQ, 1ULL << 57, 612)            \
-	V(SCX_ENQ_NESTED, 1ULL << 58, 614)
+	V(SCX_ENQ_NESTED, 1ULL << 58, 614)              \
+	V(SCX_ENQ_BLOCKED, 1ULL << 42, 703)             \
+	V(SCX_ENQ_GDSQ_FALLBACK, 1ULL << 59, 701)       \
+	V(SCX_ENQ_IGNORE_CAPS, 1ULL << 60, 703)         \
+	V(SCX_ENQ_APPLY_SLICE, 1ULL << 61, 703)         \
+	V(SCX_ENQ_SLICE_DFL, 1ULL << 62, 703)
 
 #define SCHEDLAB_SCX_DEQ_FLAGS(V)                       \
 	V(SCX_DEQ_SLEEP, 1ULL, 612)                     \
@@ -94,6 +155,8 @@
 	V(SCX_DSQ_GLOBAL, (1ULL << 63) | 1, 612)        \
 	V(SCX_DSQ_LOCAL, (1ULL << 63) | 2, 612)         \
 	V(SCX_DSQ_BYPASS, (1ULL << 63) | 3, 619)        \
+	V(SCX_DSQ_REJECT, (1ULL << 63) | 4, 703)        \
+	V(SCX_DSQ_RESCUE, (1ULL << 63) | 5, 703)        \
 	V(SCX_DSQ_LOCAL_ON, (1ULL << 63) | (1ULL << 62), 612) \
 	V(SCX_DSQ_LOCAL_CPU_MASK, 0xffffffffULL, 612)
 
@@ -105,7 +168,8 @@
 #define SCHEDLAB_SCX_KICK_FLAGS(V)                      \
 	V(SCX_KICK_IDLE, 1, 612)                        \
 	V(SCX_KICK_PREEMPT, 2, 612)                     \
-	V(SCX_KICK_WAIT, 4, 612)
+	V(SCX_KICK_WAIT, 4, 612)                        \
+	V(SCX_KICK_PREEMPT_LAZY, 8, 703)
 
 #define SCHEDLAB_SCX_PICK_IDLE_FLAGS(V)                 \
 	V(SCX_PICK_IDLE_CORE, 1, 612)                   \
@@ -129,6 +193,8 @@
 	V(SCX_TASK_DEQD_FOR_SLEEP, 8, 612)              \
 	V(SCX_TASK_SUB_INIT, 16, 701)                   \
 	V(SCX_TASK_IMMED, 32, 701)                      \
+	V(SCX_TASK_PROTECTED, 64, 703)                  \
+	V(SCX_TASK_RUN_TRACKED, 128, 703)               \
 	V(SCX_TASK_STATE_SHIFT, 8, 612)                 \
 	V(SCX_TASK_STATE_BITS, 2, 612)                  \
 	V(SCX_TASK_STATE_MASK, 0x300, 612)              \
@@ -139,6 +205,8 @@
 	V(SCX_TASK_REENQ_KFUNC, 0x1000, 701)            \
 	V(SCX_TASK_REENQ_IMMED, 0x2000, 701)            \
 	V(SCX_TASK_REENQ_PREEMPTED, 0x3000, 701)        \
+	V(SCX_TASK_REENQ_CAP, 0x4000, 703)              \
+	V(SCX_TASK_REENQ_PROXY, 0x5000, 703)            \
 	V(SCX_TASK_CURSOR, 1U << 31, 612)
 
 #define SCHEDLAB_SCX_TASK_STATE(V)                      \
@@ -162,14 +230,32 @@
 	V(SCX_RQ_CLK_VALID, 32, 614)                    \
 	V(SCX_RQ_BAL_CB_PENDING, 64, 618)               \
 	V(SCX_RQ_IN_WAKEUP, 1U << 16, 612)              \
-	V(SCX_RQ_IN_BALANCE, 1U << 17, 612)
+	V(SCX_RQ_IN_BALANCE, 1U << 17, 612)             \
+	V(SCX_RQ_SUB_IDLE_RENOTIFY, 128, 703)           \
+	V(SCX_RQ_ROOT_IDLE_RENOTIFY, 256, 703)          \
+	V(SCX_RQ_PROXY_RETRY, 512, 703)                 \
+	V(SCX_RQ_PROXY_TICK, 1024, 703)                 \
+	V(SCX_RQ_IN_DISPATCH, 1U << 17, 703)
 
 #define SCHEDLAB_SCX_TG_FLAGS(V)                        \
 	V(SCX_TG_ONLINE, 1, 612)                        \
 	V(SCX_TG_INITED, 2, 612)
 
 #define SCHEDLAB_SCX_REENQ_FLAGS(V)                     \
-	V(SCX_REENQ_ANY, 1ULL, 701)
+	V(SCX_REENQ_ANY, 1ULL, 701)                     \
+	V(SCX_REENQ_CAP_REVOKE, 2ULL, 703)              \
+	V(__SCX_REENQ_FILTER_MASK, 0xffffULL, 701)      \
+	V(__SCX_REENQ_USER_MASK, 1ULL, 701)             \
+	V(SCX_REENQ_TSR_RQ_OPEN, 1ULL << 32, 701)       \
+	V(SCX_REENQ_TSR_NOT_FIRST, 1ULL << 33, 701)     \
+	V(__SCX_REENQ_TSR_MASK, 0xf00000000ULL, 701)
+
+#define SCHEDLAB_SCX_OPS_STATE(V)                       \
+	V(SCX_OPSS_NONE, 0, 612)                        \
+	V(SCX_OPSS_QUEUEING, 1, 612)                    \
+	V(SCX_OPSS_QUEUED, 2, 612)                      \
+	V(SCX_OPSS_DISPATCHING, 3, 612)                 \
+	V(SCX_OPSS_QSEQ_SHIFT, 2, 612)
 
 /* Every list with the tag of its enumeration. */
 #define SCHEDLAB_SCX_ENUMS(L)                           \
@@ -191,6 +277,12 @@
 	L(scx_enable_state, SCHEDLAB_SCX_ENABLE_STATE)  \
 	L(scx_rq_flags, SCHEDLAB_SCX_RQ_FLAGS)          \
 	L(scx_tg_flags, SCHEDLAB_SCX_TG_FLAGS)          \
-	L(scx_reenq_flags, SCHEDLAB_SCX_REENQ_FLAGS)
+	L(scx_reenq_flags, SCHEDLAB_SCX_REENQ_FLAGS)    \
+	L(scx_arena_consts, SCHEDLAB_SCX_ARENA_CONSTS)  \
+	L(scx_cap_flags, SCHEDLAB_SCX_CAP_FLAGS)        \
+	L(scx_cid_consts, SCHEDLAB_SCX_CID_CONSTS)      \
+	L(scx_cid_sched_consts, SCHEDLAB_SCX_CID_SCHED_CONSTS) \
+	L(scx_exit_flags, SCHEDLAB_SCX_EXIT_FLAGS)      \
+	L(scx_ops_state, SCHEDLAB_SCX_OPS_STATE)
 
 #endif

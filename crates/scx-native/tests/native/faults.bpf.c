@@ -11,6 +11,29 @@ enum what {
 
 const volatile enum what what = NOTHING;
 
+/* BPF defines divisions by zero: 0, and the dividend as the remainder. */
+#define DIVIDE(type, a, op, b, answer)                                  \
+	({                                                              \
+		volatile type ___a = (a), ___b = (b), ___answer = ___a op ___b; \
+		if (___answer != (type)(answer))                        \
+			scx_bpf_error(#a " " #op " " #b " is %lld", (s64)___answer); \
+	})
+
+static void divide(void)
+{
+	DIVIDE(u64, 7, /, 0, 0);
+	DIVIDE(u64, 7, %, 0, 7);
+	DIVIDE(s64, -7, /, 0, 0);
+	DIVIDE(s64, -7, %, 0, -7);
+	DIVIDE(u32, 7, /, 0, 0);
+	DIVIDE(u32, 7, %, 0, 7);
+	DIVIDE(u16, 7, %, 0, 7);
+	DIVIDE(u8, 7, %, 0, 7);
+	DIVIDE(s64, 1LL << 63, /, -1, 1LL << 63);
+	DIVIDE(s64, 1LL << 63, %, -1, 0);
+	DIVIDE(s32, 1 << 31, /, -1, 1 << 31);
+}
+
 void scx_bpf_teleport(struct task_struct *p) __ksym __weak;
 
 static struct bpf_spin_lock lock;
@@ -60,7 +83,7 @@ static void __noinline do_fault(struct task_struct *p)
 		*(volatile u64 *)0x123456789000 = 1;
 		break;
 	case DIVISION:
-		p->scx.slice = 100 / zero;
+		divide();
 		break;
 	case ENDLESS:
 		while (!zero)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The setup of a scheduler: what its user program would write into its variables and maps and
+//! which of its programs it would run, between loading and attaching it.
+//!
+//! A setup is a file of data. Values that depend on the machine are words, such as `"llcs"` (their
+//! number) and `"llc of cpu"` (a number for each CPU). It comes from the command line, from a file
+//! next to the scheduler, or from this program ([`KNOWN`]) by the scheduler's name. Described in
+//! docs/reference/sched-ext-setup.md.
+
+use super::error::NativeError;
+use super::setup_words::{Machine, Value};
+use schedlab_scx_source::setup_next_to;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Setups of published schedulers: the scheduler's name (`sched_ext_ops.name`), the text.
+const KNOWN: &[(&str, &str)] = &[
+    ("beerland", include_str!("../setups/beerland.toml")),
+    ("bpfland", include_str!("../setups/bpfland.toml")),
+    ("cake", include_str!("../setups/cake.toml")),
+    ("chaos", include_str!("../setups/p2dq.toml")),
+    ("cosmos", include_str!("../setups/cosmos.toml")),
+    ("flash", include_str!("../setups/flash.toml")),
+    ("lavd", include_str!("../setups/lavd.toml")),
+    ("layered", include_str!("../setups/layered.toml")),
+    ("p2dq", include_str!("../setups/p2dq.toml")),
+    ("rlfifo", include_str!("../setups/user-space.toml")),
+    ("rustland", include_str!("../setups/user-space.toml")),
+    ("rusty", include_str!("../setups/rusty.toml")),
+    ("tickless", include_str!("../setups/tickless.toml")),
+    ("userland", include_str!("../setups/user-space.toml")),
+];
+
+/// A setup as it is written.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Setup {
+    /// Why the scheduler cannot be simulated.
+    pub refuse: Option<String>,
+    /// Flags of the scheduler (`SCX_OPS_...`) that are added to those of the source.
+    pub flags: Vec<String>,
+    /// Values of variables, by name or path: `a.b`, `a[3]`. `a[*].b` takes a value for each
+    /// element, `a[all].b` one for all.
+    pub variables: BTreeMap<String, Value>,
+    /// Elements of maps.
+    pub elements: Vec<Element>,
+    /// Programs that are run, in this order.
+    pub runs: Vec<ProgramRun>,
+    /// Whether the arena library of the scx schedulers is set up first.
+    pub arena: bool,
+    /// Whether it is one of [`KNOWN`]: other versions of a scheduler may lack what it names.
+    #[serde(skip)]
+    pub is_known: bool,
+}
+
+/// An element of a map.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Element {
+    /// The map.
+    pub map: String,
+    /// `cpu`, `core`, `llc` or `node`: there is an element for each one.
+    pub each: Option<String>,
+    /// Words of the key.
+    pub key: Vec<Word>,
+    /// Words of the value; empty: only `members` are set.
+    #[serde(default)]
+    pub value: Vec<Word>,
+    /// Parts of the value, by path: `.a.b`, `.a[3]`. In a map with a copy for each CPU, `each =
+    /// "cpu"` sets each one's.
+    #[serde(default)]
+    pub members: BTreeMap<String, Value>,
+}
+
+/// A run of a program.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramRun {
+    /// The function (`SEC("syscall")`).
+    pub program: String,
+    /// `cpu`, `core`, `llc` or `node`: it is run for each one.
+    pub each: Option<String>,
+    /// A variable: the program is not run for a version of the scheduler that lacks it.
+    pub needs: Option<String>,
+    /// Words of its argument.
+    #[serde(default)]
+    pub context: Vec<Word>,
+    /// Whether it is run after the scheduler was attached, not before.
+    #[serde(default)]
+    pub attached: bool,
+}
+
+/// A typed word: `["u32", 3]`.
+pub type Word = (WordType, Value);
+
+/// The type of a word in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum WordType {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+}
+
+impl WordType {
+    fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::U32 | Self::I32 => 4,
+            Self::U64 | Self::I64 => 8,
+        }
+    }
+}
+
+/// Lays words out as C lays out a struct of them.
+pub fn layout(words: &[Word], machine: &Machine<'_>) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    for (of, value) in words {
+        let number = value.number(machine)?;
+        bytes.resize(bytes.len().div_ceil(of.size()) * of.size(), 0);
+        bytes.extend_from_slice(&number.to_le_bytes()[..of.size()]);
+    }
+    let widest = words.iter().map(|(of, _)| of.size()).max().unwrap_or(1);
+    bytes.resize(bytes.len().div_ceil(widest) * widest, 0);
+    Ok(bytes)
+}
+
+impl Setup {
+    /// Reads a setup. `origin` is where it comes from.
+    fn parse(text: &str, origin: &str) -> Result<Self, NativeError> {
+        toml::from_str(text)
+            .map_err(|error| NativeError::Refused(format!("the setup {origin}: {error}")))
+    }
+
+    /// The setup of the scheduler called `name`: that in `file`, or next to `source`, or of
+    /// [`KNOWN`]; empty if there is none.
+    pub fn of(name: &str, source: &Path, file: Option<&Path>) -> Result<Self, NativeError> {
+        let path = file.map(Path::to_owned).or_else(|| setup_next_to(source));
+        if let Some(path) = path {
+            let origin = path.display().to_string();
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| NativeError::Refused(format!("the setup {origin}: {error}")))?;
+            return Self::parse(&text, &origin);
+        }
+        match KNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Ok(Self { is_known: true, ..Self::parse(text, name)? }),
+            None => Ok(Self::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::machine::Topology;
+
+    #[test]
+    fn every_known_setup_can_be_read() {
+        for (name, text) in KNOWN {
+            assert_ne!(Setup::parse(text, name).unwrap(), Setup::default(), "{name}");
+        }
+        let error = Setup::parse("variable = 1", "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("the setup x.toml: ") && error.contains("variable"), "{error}");
+    }
+
+    #[test]
+    fn the_known_setups_are_those_of_schedulers_that_need_one() {
+        let applied =
+            |(name, text): &&(&str, &str)| Setup::parse(text, name).unwrap().refuse.is_none();
+        let known: Vec<&str> = KNOWN.iter().filter(applied).map(|(name, _)| *name).collect();
+        assert_eq!(known, schedlab_scx_source::SET_UP_BY_USER_PROGRAM);
+    }
+
+    #[test]
+    fn words_are_laid_out_as_in_c() {
+        let topology = Topology::flat(3);
+        let machine = Machine::new(&topology, 250);
+        let text =
+            "runs = [{ program = 'p', context = [['u8', 1], ['i32', -1], ['u16', 'cpus']] }]";
+        let setup = Setup::parse(text, "x").unwrap();
+        let bytes = layout(&setup.runs[0].context, &machine).unwrap();
+        assert_eq!(bytes, [1, 0, 0, 0, 255, 255, 255, 255, 3, 0, 0, 0]);
+    }
+}

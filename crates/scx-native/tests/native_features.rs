@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Single features of BPF and of the kernel that published schedulers need, each in a scheduler of
+//! a few lines that checks what it gets.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+#[path = "../../scx/tests/support/mod.rs"]
+mod support;
+
+use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler, find_clang};
+use schedlab_scx_source::SourceOptions;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{Case, hog, nice};
+
+/// What every case begins with: a queue for all, and `CHECK`.
+const HEAD: &str = r#"
+#include <scx/common.bpf.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define CHECK(condition)                                        \
+	do {                                                    \
+		if (!(condition))                               \
+			scx_bpf_error("not so: " #condition);   \
+	} while (0)
+
+void check(struct task_struct *p);
+
+void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	check(p);
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .name = "x");
+"#;
+
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let this = Self { folder };
+        for (name, text) in files {
+            let path = this.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        this
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn compile(&self, source: SourceOptions) -> Result<NativeScheduler, NativeError> {
+        let options = CompileOptions { source, ..CompileOptions::default() };
+        NativeScheduler::compile(&self.path("src/bpf/main.bpf.c"), &options)
+    }
+}
+
+fn run(scheduler: &NativeScheduler) {
+    let tasks = (0..3).map(|_| hog("hog", nice(0))).collect();
+    let case = Case::new(2, 100, tasks);
+    let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+    case.run_boxed(ops, Default::default()).outcome();
+}
+
+/// Compiles and runs `HEAD` and `text`, which has the function `check`.
+fn checks(text: &str) {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{HEAD}{text}"))]);
+    run(&files.compile(SourceOptions::default()).unwrap());
+}
+
+#[test]
+fn every_error_number_has_its_name() {
+    checks(
+        "void check(struct task_struct *p)
+        {
+            CHECK(ENOTSUP == EOPNOTSUPP && EOPNOTSUPP == 95);
+            CHECK(ENOTSUPP == 524 && EDOM == 33 && ENODATA == 61 && EBADF == 9);
+        }",
+    );
+}
+
+#[test]
+fn words_of_the_configuration_are_those_of_the_model() {
+    checks(
+        "extern unsigned long CONFIG_HZ __kconfig;
+        extern unsigned long CONFIG_NR_CPUS __kconfig;
+        extern bool CONFIG_X86_64 __kconfig __weak;
+        extern bool CONFIG_NOBODY_KNOWS __kconfig __weak;
+        extern const char CONFIG_LOCALVERSION[64] __kconfig __weak;
+        void check(struct task_struct *p)
+        {
+            CHECK(CONFIG_HZ == 250);
+            CHECK(CONFIG_NR_CPUS == 1024);
+            CHECK(CONFIG_X86_64 && !CONFIG_NOBODY_KNOWS);
+            CHECK(CONFIG_LOCALVERSION[0]);
+            CHECK(LINUX_KERNEL_VERSION == KERNEL_VERSION(6, 18, 0));
+        }",
+    );
+}
+
+#[test]
+fn an_unknown_word_of_the_configuration_is_no_function() {
+    if find_clang().is_err() {
+        return schedlab_testing::skip("no clang in PATH");
+    }
+    let text = "extern int CONFIG_NOBODY_KNOWS __kconfig;
+        void check(struct task_struct *p) { CHECK(CONFIG_NOBODY_KNOWS); }";
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{HEAD}{text}"))]);
+    let refused = files.compile(SourceOptions::default()).unwrap_err().to_string();
+    assert!(
+        refused.contains("reads words of the kernel's configuration that the model does not know"),
+        "{refused}"
+    );
+    assert!(refused.contains("CONFIG_NOBODY_KNOWS") && !refused.contains("calls"), "{refused}");
+}
+
+#[test]
+fn core_reads_have_values_of_any_type() {
+    checks(
+        "void check(struct task_struct *p)
+        {
+            struct task_struct *none = NULL;
+            struct sched_ext_entity scx = BPF_CORE_READ(p, scx);
+            const char *comm = BPF_CORE_READ(p, comm);
+            const unsigned long *nodes;
+            char name[16];
+            u64 bits;
+            int pid = -1;
+
+            CHECK(scx.weight == p->scx.weight && scx.weight);
+            CHECK(comm[0] == p->comm[0] && comm[0]);
+            CHECK(BPF_CORE_READ(p, group_leader, pid) == p->group_leader->pid);
+            CHECK(BPF_CORE_READ(none, group_leader, pid) == 0);
+            nodes = BPF_CORE_READ(p, mempolicy, nodes.bits);
+            CHECK(!bpf_core_read(&bits, sizeof(bits), nodes) && !bits);
+            CHECK(!BPF_CORE_READ_INTO(&pid, p, pid) && pid == p->pid);
+            CHECK(BPF_CORE_READ_INTO(&pid, none, pid) < 0 && !pid);
+            CHECK(BPF_CORE_READ_STR_INTO(&name, p, comm) > 1 && name[0] == comm[0]);
+        }",
+    );
+}
+
+#[test]
+fn rq_is_read_through_the_schedulers_own_copy_of_the_struct() {
+    checks(
+        "struct rq___local { u64 clock_task, clock_pelt; unsigned long lost_idle_time; };
+        extern struct rq runqueues __ksym;
+        void check(struct task_struct *p)
+        {
+            u32 cpu = bpf_get_smp_processor_id();
+            struct rq___local *rq = (void *)bpf_per_cpu_ptr(&runqueues, cpu);
+
+            CHECK(rq && rq->clock_task == scx_bpf_now() && rq->clock_pelt == rq->clock_task);
+            CHECK(!rq->lost_idle_time);
+        }",
+    );
+}
+
+#[test]
+fn hardware_counters_are_absent_and_frequencies_have_no_driver() {
+    checks(
+        "struct {
+            __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+            __uint(key_size, sizeof(u32));
+            __uint(value_size, sizeof(u32));
+        } events SEC(\".maps\");
+        extern struct cpufreq_policy *cpufreq_cpu_data __ksym;
+        void check(struct task_struct *p)
+        {
+            struct bpf_perf_event_value value = { .counter = 7 };
+            struct cpufreq_policy **policy = bpf_per_cpu_ptr(&cpufreq_cpu_data, 1);
+
+            CHECK(bpf_perf_event_read_value(&events, 0, &value, sizeof(value)) == -ENOENT);
+            CHECK(!value.counter);
+            CHECK(policy && !*policy && BPF_CORE_READ(*policy, cpuinfo.max_freq) == 0);
+        }",
+    );
+}
+
+#[test]
+fn dynptrs_check_their_bounds() {
+    checks(
+        "struct {
+            __uint(type, BPF_MAP_TYPE_RINGBUF);
+            __uint(max_entries, 4096);
+        } ring SEC(\".maps\");
+        void check(struct task_struct *p)
+        {
+            char memory[8] = \"abcdefg\", part[4] = {};
+            struct bpf_dynptr ptr;
+
+            CHECK(!bpf_dynptr_from_mem(memory, sizeof(memory), 0, &ptr));
+            CHECK(bpf_dynptr_data(&ptr, 4, 4) == memory + 4 && !bpf_dynptr_data(&ptr, 5, 4));
+            CHECK(!bpf_dynptr_read(part, 3, &ptr, 1, 0) && part[2] == 'd');
+            CHECK(bpf_dynptr_read(part, 3, &ptr, 6, 0) == -E2BIG);
+            CHECK(!bpf_dynptr_write(&ptr, 0, part, 3, 0) && memory[0] == 'b');
+            CHECK(!bpf_ringbuf_reserve_dynptr(&ring, 16, 0, &ptr));
+            CHECK(bpf_dynptr_data(&ptr, 0, 16));
+            bpf_ringbuf_submit_dynptr(&ptr, 0);
+            CHECK(!bpf_dynptr_data(&ptr, 0, 1));
+            CHECK(!bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA));
+        }",
+    );
+}
+
+#[test]
+fn programs_that_nothing_enters_may_call_what_is_missing() {
+    checks(
+        "void bpf_teleport(struct task_struct *p) __ksym;
+        static void deeper(struct task_struct *p) { bpf_teleport(p); }
+        SEC(\"?fexit/futex_wait\") int BPF_PROG(at_futex_wait)
+        {
+            u64 answer = 0;
+
+            bpf_get_func_ret(ctx, &answer);
+            deeper(bpf_get_current_task_btf());
+            return answer;
+        }
+        SEC(\"tp_btf/cgroup_attach_task\")
+        int BPF_PROG(at_attach, struct cgroup *cgrp, const char *path, struct task_struct *leader)
+        {
+            return leader->signal->thread_head.next == &leader->thread_node;
+        }
+        void check(struct task_struct *p) { }",
+    );
+}
+
+#[test]
+fn kernel_types_of_published_schedulers_compile() {
+    checks(
+        "extern const struct tick_device tick_cpu_device __ksym __weak;
+        static void leave(class_rcu_t *rcu) { if (rcu->lock) bpf_rcu_read_unlock(); }
+        void check(struct task_struct *p)
+        {
+            class_rcu_t rcu __attribute__((cleanup(leave))) = { .lock = (void *)1 };
+            struct pid *pid = BPF_CORE_READ(p, thread_pid);
+            loff_t offset = 0;
+
+            bpf_rcu_read_lock();
+            CHECK(!BPF_CORE_READ(pid, numbers[0].ns) && !offset && !p->mempolicy);
+            CHECK(!bpf_ksym_exists(&tick_cpu_device));
+        }",
+    );
+}
+
+#[test]
+fn member_pointers_work_in_headers_and_have_bounds() {
+    checks(
+        "static int fourth(int index)
+        {
+            int table[4] = { 1, 2, 3, 4 };
+            int *place = MEMBER_VPTR(table, [index]);
+
+            return place ? *place : -1;
+        }
+        void check(struct task_struct *p)
+        {
+            volatile int three = 3, four = 4;
+
+            CHECK(fourth(three) == 4 && fourth(four) == -1 && fourth(-three) == -1);
+        }",
+    );
+}
+
+#[test]
+fn an_update_of_a_map_leaves_locks_and_kernel_pointers_alone() {
+    checks(
+        "struct inner { u64 before; struct bpf_cpumask __kptr *mask; u64 after; };
+        struct value { struct inner inner[2]; struct bpf_spin_lock lock; u32 number; };
+        struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 4); __type(key, u32);
+        __type(value, struct value); } map SEC(\".maps\");
+        void check(struct task_struct *p)
+        {
+            struct value next, *value;
+            struct bpf_cpumask *mask;
+            u32 key = p->pid;
+
+            __builtin_memset(&next, 0x5a, sizeof(next));
+            next.number = 3;
+            bpf_map_delete_elem(&map, &key);
+            CHECK(!bpf_map_update_elem(&map, &key, &next, BPF_ANY));
+            value = bpf_map_lookup_elem(&map, &key);
+            CHECK(value && value->number == 3 && value->inner[1].after == next.inner[1].after);
+            CHECK(!value->inner[0].mask && !value->inner[1].mask);
+            bpf_spin_lock(&value->lock);
+            bpf_spin_unlock(&value->lock);
+            mask = bpf_kptr_xchg(&value->inner[1].mask, bpf_cpumask_create());
+            CHECK(!mask && !bpf_map_update_elem(&map, &key, &next, BPF_EXIST));
+            CHECK(value->inner[1].mask);
+            bpf_cpumask_release(bpf_kptr_xchg(&value->inner[1].mask, NULL));
+        }",
+    );
+}
+
+/// In a kernel a CPU that its scheduler kicks at every dispatch spins, and time goes by.
+#[test]
+fn an_idle_cpu_that_is_kicked_at_every_dispatch_spins() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let head = HEAD.replace(".enqueue", ".dispatch = (void *)x_dispatch, .enqueue");
+    let (before, after) = head.split_once("SCX_OPS_DEFINE").unwrap();
+    let text = format!(
+        "{before}
+        void BPF_STRUCT_OPS(x_dispatch, s32 cpu, struct task_struct *prev)
+        {{
+            scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+        }}
+        SCX_OPS_DEFINE{after}
+        void check(struct task_struct *p) {{ }}"
+    );
+    let files = Files::new(&[("src/bpf/main.bpf.c", &text)]);
+    let scheduler = files.compile(SourceOptions::default()).unwrap();
+    let case = Case::new(2, 20, vec![hog("hog", nice(0))]);
+    let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+    case.run_boxed(ops, Default::default()).outcome();
+}
+
+/// What a user program would set comes from a file next to the scheduler.
+#[test]
+fn a_setup_sets_variables_and_maps_and_runs_programs() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let text = format!(
+        "{HEAD}
+        const volatile struct {{ u32 nr_cpus; bool smt; }} machine = {{ .nr_cpus = 99 }};
+        const volatile u32 untouched = 5;
+        struct {{ u8 id; u64 mask[2]; }} domains[4];
+        u64 sum, after;
+        struct {{ __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 8); __type(key, u32);
+        __type(value, u64); }} nodes SEC(\".maps\");
+        struct argument {{ u8 kind; s32 cpu; }};
+        SEC(\"syscall\") int add(struct argument *argument)
+        {{
+            if (argument->kind != 7)
+                return -EINVAL;
+            sum += argument->cpu + 1;
+            return 0;
+        }}
+        SEC(\"syscall\") int late(void *none) {{ after = sum; return 0; }}
+        void check(struct task_struct *p)
+        {{
+            u32 one = 1;
+            u64 *node = bpf_map_lookup_elem(&nodes, &one);
+
+            CHECK(machine.nr_cpus == 2 && !machine.smt && untouched == 5);
+            CHECK(domains[0].id == 9 && domains[3].id == 9 && domains[0].mask[0] == 3);
+            CHECK(sum == 3 && after == 3 && node && *node == 40);
+        }}"
+    );
+    let setup = "[variables]\n\"machine.nr_cpus\" = \"cpus\"\n\"machine.smt\" = \"smt\"\n\
+        \"domains[all].id\" = 9\n\"domains[*].mask\" = \"mask of llc\"\n\
+        [[elements]]\nmap = \"nodes\"\neach = \"cpu\"\nkey = [[\"u32\", \"id\"]]\n\
+        value = [[\"u64\", 40]]\n\
+        [[runs]]\nprogram = \"add\"\neach = \"cpu\"\n\
+        context = [[\"u8\", 7], [\"i32\", \"id\"]]\n\
+        [[runs]]\nprogram = \"late\"\nattached = true\n";
+    let files = Files::new(&[("src/bpf/main.bpf.c", &text), ("src/bpf/main.setup.toml", setup)]);
+    run(&files.compile(SourceOptions::default()).unwrap());
+    for (from, to, error) in [
+        ("machine.smt", "machine.sms", "variable machine.sms: there is no member sms"),
+        ("\"cpus\"", "\"cpux\"", "variable machine.nr_cpus: no word \"cpux\": cpus, cores"),
+        ("\"u8\", 7", "\"u8\", 8", "program add returned -22"),
+        ("\"add\"", "\"sub\"", "there is no program sub"),
+        ("\"u64\", 40", "\"u32\", 40", "a key of 4 bytes and a value of 4, it has 4 and 8"),
+    ] {
+        fs::write(files.path("src/bpf/main.setup.toml"), setup.replace(from, to)).unwrap();
+        let scheduler = files.compile(SourceOptions::default()).unwrap();
+        let case = Case::new(2, 10, vec![hog("hog", nice(0))]);
+        let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+        let text = case.run_boxed(ops, Default::default()).error();
+        assert!(text.contains("the setup fails: ") && text.contains(error), "{from}: {text}");
+    }
+}
+
+/// As in the scx packages: headers above the source, and a build.rs that names further sources.
+#[test]
+fn sources_of_one_scheduler_are_found_and_linked() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let other = "#include <scx/common.bpf.h>\n#include <own.h>\n\
+        char _license[] SEC(\"license\") = \"GPL\";\n\
+        struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32);\n\
+        __type(value, u32); } shared __weak SEC(\".maps\");\n\
+        const volatile u32 level __weak = 1;\n\
+        u32 *place(void) { u32 zero = 0; return bpf_map_lookup_elem(&shared, &zero); }\n";
+    let main = format!(
+        "{HEAD}
+        #include <own.h>
+        struct {{ __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32);
+        __type(value, u32); }} shared __weak SEC(\".maps\");
+        const volatile u32 level __weak = 1;
+        void check(struct task_struct *p)
+        {{
+            u32 zero = 0, *mine = bpf_map_lookup_elem(&shared, &zero), *yours = place();
+
+            CHECK(mine && mine == yours && level == 1 && OWN == 3 && GIVEN == 4 && EPERM == 77);
+        }}"
+    );
+    let own = "#pragma once\n#include <errno.h>\n#define OWN 3\nu32 *place(void);\n";
+    let files = Files::new(&[
+        ("src/bpf/main.bpf.c", &main),
+        ("src/bpf/other.bpf.c", other),
+        ("build.rs", "b.enable_skel(\"src/bpf/main.bpf.c\").add_source(\"src/bpf/other.bpf.c\")"),
+        ("given/own.h", own),
+        ("given/errno.h", "#define EPERM 77\n"),
+    ]);
+    let source = SourceOptions {
+        include: vec![files.path("given")],
+        defines: vec!["GIVEN=4".into()],
+        ..SourceOptions::default()
+    };
+    run(&files.compile(source).unwrap());
+    fs::remove_file(files.path("build.rs")).unwrap();
+    let source = SourceOptions {
+        include: vec![files.path("given")],
+        defines: vec!["GIVEN=4".into()],
+        ..SourceOptions::default()
+    };
+    let refused = files.compile(source).unwrap_err().to_string();
+    assert!(refused.contains("calls what the simulator does not have:\n  place\n"), "{refused}");
+    assert!(Path::new(&files.path("src/bpf/other.bpf.c")).is_file());
+}
