@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the recorder's BPF programs and generates their skeleton; compiles the sched_ext
+//! Compiles the recorder's BPF programs and generates their skeleton. Compiles the sched_ext
 //! schedulers of bpf/scx, which become part of the library.
 //!
-//! Without clang the crate still builds: the cfg `schedlab_bpf` stays unset, the lane then reads
-//! /proc/PID/schedstat, and `doctor` says what is missing. `SCHEDLAB_CLANG` names a compiler;
-//! otherwise the newest clang found in PATH is taken.
+//! Without clang the crate still builds: the cfg `schedlab_bpf` stays unset, the lane reads
+//! /proc/PID/schedstat, and `doctor` names what is missing. `SCHEDLAB_CLANG` names a compiler;
+//! otherwise the build uses the newest clang in PATH.
 
 use std::env;
 #[cfg(feature = "bpf")]
@@ -28,7 +28,7 @@ fn main() {
     }
 }
 
-/// The compiler: the one asked for, or clang with the highest version in PATH.
+/// The requested compiler, or else the clang with the highest version in PATH.
 #[cfg(feature = "bpf")]
 fn clang() -> Result<PathBuf, String> {
     if let Some(asked) = env::var_os("SCHEDLAB_CLANG") {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recording costs a real load: hackbench with and without the BPF recorder, in pairs whose
-//! order alternates.
+//! Measures what recording costs a real load: hackbench with and without the BPF recorder, in pairs
+//! of alternating order.
 //!
 //! `cargo run --release -p schedlab-host --example hackbench_cost [PAIRS [COMMAND ...]]` (root).
-//! Without a command: `hackbench -g 10 -l 2000` (package rt-tests) or, where there is none,
-//! `perf bench sched messaging`. Both kinds of run go the same way; the one without recording has
-//! the kernel's own counters only. With it every event is converted and written to a binary trace
-//! file, on the same CPUs, so that all of it counts.
+//! The default command is `hackbench -g 10 -l 2000` (package rt-tests) or, without it, `perf bench
+//! sched messaging`. Both kinds of run take the same path; the one without recording has only the
+//! kernel's own counters. With recording, this process converts every event and writes it to a
+//! binary trace file on the same CPUs, so that all of this work counts.
 //!
-//! Printed as JSON: medians over the pairs of wall time and of all CPU time, with / without, and
-//! the extra CPU time per event, of hackbench alone (the programs at the tracepoints) and with
-//! this process (drain, conversion, writing).
+//! The output is JSON: medians over the pairs of wall time and of all CPU time, with / without
+//! recording. It also has the extra CPU time per event, of hackbench alone (the programs at the
+//! tracepoints) and with this process (drain, conversion, writing).
 
 use schedlab_host::sys::{self, Usage};
 use schedlab_host::{Output, RecorderChoice, RunCommand, run_command};
@@ -28,7 +28,7 @@ struct Sample {
     wall: f64,
     /// CPU time of the command.
     command: f64,
-    /// CPU time of this process meanwhile.
+    /// CPU time of this process during the run.
     own: f64,
     events: u64,
     lost: u64,

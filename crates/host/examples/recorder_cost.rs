@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recording costs: a pipe ping-pong of two processes on one CPU, with and without the BPF
-//! recorder, in pairs of random order.
+//! Measures what recording costs: a pipe ping-pong of two processes on one CPU, with and without
+//! the BPF recorder, in pairs of random order.
 //!
 //! `cargo run --release -p schedlab-host --example recorder_cost [ROUNDS]` (root). The two
-//! processes run under FIFO, so that other load stays out; their CPU time (getrusage) is
-//! compared. Printed: the median over the pairs of the extra CPU time per event, on the traced
+//! processes run under FIFO, to exclude other load; the example compares their CPU time
+//! (getrusage). It prints the median over the pairs of the extra CPU time per event, on the traced
 //! CPU and with the drain thread.
 
 #[cfg(schedlab_bpf)]
@@ -27,7 +27,7 @@ mod bench {
     const ROUND_TRIPS: u32 = 200_000;
     type Failure = Box<dyn std::error::Error>;
 
-    /// One ping-pong: wall and CPU time, ns, and with a recorder its figures.
+    /// One ping-pong: wall and CPU time (ns), and the recorder's figures if there is one.
     struct Sample {
         wall_ns: u64,
         cpu_ns: u64,
@@ -105,7 +105,7 @@ mod bench {
         sys::usage_of_children()
     }
 
-    /// Two processes that pass a byte to and fro.
+    /// Two processes that pass a byte back and forth.
     fn ping_pong(home: &CpuMask) -> Result<(), Failure> {
         let (there, back) = (sys::pipe()?, sys::pipe()?);
         let first = player(home, || {

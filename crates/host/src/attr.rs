@@ -5,7 +5,7 @@
 use crate::error::HostError;
 use crate::plan::RunPlan;
 use crate::sys::{self, RawSchedAttr};
-use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
+use schedlab_model::{CpuMask, KernelVersion, Nanos, Policy, SchedAttr};
 use std::io;
 
 /// Priority of the launcher, which supervises the run.
@@ -41,8 +41,8 @@ pub struct Adjustments {
 /// What this kernel supports and this user may do; read once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Abilities {
-    /// Kernel version (major, minor).
-    pub kernel: (u32, u32),
+    /// Version of the kernel; `None` if its release is not a version.
+    pub kernel: Option<KernelVersion>,
     /// Whether a sched_ext scheduler can be loaded.
     pub sched_ext: bool,
     /// Whether utilisation can be clamped (CONFIG_UCLAMP_TASK).
@@ -50,11 +50,11 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// Those of the running kernel.
+    /// The abilities of the running kernel and this user.
     pub fn detect() -> Self {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
-            kernel: kernel_version(&release),
+            kernel: KernelVersion::of_release(&release),
             sched_ext: std::path::Path::new("/sys/kernel/sched_ext").exists(),
             // The greatest utilisation of an unclamped task is 1024; without the option it reads 0.
             util_clamp: sys::sched_getattr(0).is_ok_and(|raw| raw.util_max > 0),
@@ -62,11 +62,8 @@ impl Abilities {
     }
 }
 
-/// (major, minor) of a kernel release such as `6.12.9-amd64`; zeros if it cannot be read.
-pub fn kernel_version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(['.', '-', '+']).map(|part| part.trim().parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
+/// The first kernel with custom slices.
+pub const CUSTOM_SLICES_SINCE: KernelVersion = KernelVersion::release(6, 12, 0);
 
 /// The attributes that the lane sets: with the override, the run's CPUs and the limit of
 /// priorities.
@@ -125,11 +122,14 @@ pub fn check(attr: &SchedAttr, abilities: &Abilities) -> Result<(), HostError> {
             attr.affinity.unwrap_or(CpuMask::empty())
         ))),
         Policy::Normal | Policy::Batch => match attr.slice_ns {
-            Some(_) if abilities.kernel < (6, 12) => Err(HostError::Unavailable(format!(
-                "custom slice: kernel {}.{} has none (6.12 or later has): leave it out or use the \
-                 simulator",
-                abilities.kernel.0, abilities.kernel.1
-            ))),
+            Some(_) if abilities.kernel < Some(CUSTOM_SLICES_SINCE) => {
+                let found =
+                    abilities.kernel.map_or("this kernel".into(), |k| format!("kernel {k}"));
+                Err(HostError::Unavailable(format!(
+                    "custom slice: {found} has none (6.12 or later has): leave it out or use the \
+                     simulator"
+                )))
+            }
             Some(ns) if !(SLICE_NS_MIN..=SLICE_NS_MAX).contains(&ns) => {
                 Err(HostError::Unavailable(format!(
                     "custom slice of {ns} ns: the kernel allows 100000 to 100000000 ns"
@@ -218,14 +218,11 @@ mod tests {
     use super::*;
     use schedlab_model::CpuId;
 
-    const ABLE: Abilities = Abilities { kernel: (6, 18), sched_ext: false, util_clamp: false };
-
-    #[test]
-    fn versions_are_read_from_any_release_string() {
-        assert_eq!(kernel_version("6.12.9-amd64\n"), (6, 12));
-        assert_eq!(kernel_version("7.1-rc3"), (7, 1));
-        assert_eq!(kernel_version(""), (0, 0));
-    }
+    const ABLE: Abilities = Abilities {
+        kernel: Some(KernelVersion::release(6, 18, 2)),
+        sched_ext: false,
+        util_clamp: false,
+    };
 
     #[test]
     fn override_cap_and_cpus_give_what_will_be_set() {
@@ -258,8 +255,10 @@ mod tests {
         assert!(check(&ext, &ABLE).unwrap_err().to_string().contains("sched_ext"));
         let slice = SchedAttr { slice_ns: Some(1_000_000), ..SchedAttr::default() };
         assert_eq!(check(&slice, &ABLE), Ok(()));
-        let old = Abilities { kernel: (6, 1), ..ABLE };
-        assert!(check(&slice, &old).unwrap_err().to_string().contains("6.1 has none"));
+        let old = Abilities { kernel: Some(KernelVersion::release(6, 1, 9)), ..ABLE };
+        assert!(check(&slice, &old).unwrap_err().to_string().contains("kernel 6.1.9 has none"));
+        let unknown = Abilities { kernel: None, ..ABLE };
+        assert!(check(&slice, &unknown).unwrap_err().to_string().contains("this kernel has none"));
         let tiny = SchedAttr { slice_ns: Some(50), ..SchedAttr::default() };
         assert!(check(&tiny, &ABLE).is_err());
         let bound = SchedAttr {

@@ -89,10 +89,9 @@ pub struct Groups {
 pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
-    /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
-    /// tasks. Nothing is made when there is only the root group, without a limit and with the
-    /// default weight. What was made stays noted in `self`, so that it can be removed after a
-    /// failure too.
+    /// Makes the groups of `specs`; `has_rt[i]` states whether group i will hold real-time tasks.
+    /// Makes none if there is only the root group, without a limit and with the default weight.
+    /// `self` keeps a list of the groups made, so that they can be removed even after a failure.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,

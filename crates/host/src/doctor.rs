@@ -5,7 +5,8 @@ use crate::attr::{self, Abilities};
 use crate::cgroup::CpuController;
 use crate::machine::{self, read};
 use crate::sys;
-use schedlab_model::{DeadlineParams, Policy, SchedAttr};
+use schedlab_model::kernel::KernelBug;
+use schedlab_model::{DeadlineParams, KernelVersion, Policy, SchedAttr};
 use std::path::Path;
 
 /// A property of the machine that a lane may need.
@@ -42,6 +43,7 @@ fn verdict(is_ok: bool, yes: impl Into<String>, no: impl Into<String>) -> Result
 pub fn doctor() -> Vec<Check> {
     let abilities = Abilities::detect();
     let mut checks = rights();
+    checks.push(known_bugs(abilities.kernel));
     checks.extend(policies(&abilities));
     checks.extend(tools());
     checks
@@ -78,6 +80,18 @@ fn rights() -> Vec<Check> {
             "mount cgroup2 with the cpu controller, or cgroup v1 cpu",
         ),
     ]
+}
+
+/// Bugs of the scheduler that kernels of this version have.
+fn known_bugs(version: Option<KernelVersion>) -> Check {
+    let bugs: Vec<&KernelBug> = version.map_or(Vec::new(), KernelBug::of);
+    let found = bugs.iter().map(|bug| bug.text).collect::<Vec<_>>().join("; ");
+    check(
+        "kernel bugs",
+        verdict(bugs.is_empty(), "none known in this kernel's scheduler", found),
+        "trust in latencies and shares measured here",
+        bugs.first().map_or("", |bug| bug.remedy),
+    )
 }
 
 #[cfg(schedlab_bpf)]
@@ -126,11 +140,10 @@ fn policies(abilities: &Abilities) -> Vec<Check> {
         ..SchedAttr::default()
     };
     let slice = SchedAttr { slice_ns: Some(1_000_000), ..SchedAttr::default() };
-    let (major, minor) = abilities.kernel;
-    let slice = if abilities.kernel >= (6, 12) {
+    let slice = if abilities.kernel >= Some(attr::CUSTOM_SLICES_SINCE) {
         holds(&slice).map(|_| "read back as set".into())
     } else {
-        Err(format!("kernel {major}.{minor} has none"))
+        Err("this kernel has none".into())
     };
     vec![
         check(
@@ -207,6 +220,16 @@ fn tools() -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_with_a_known_bug_is_named() {
+        let check = known_bugs(Some(KernelVersion::release(6, 18, 44)));
+        assert!(!check.is_ok && check.found.contains("starve"), "{check:?}");
+        assert!(check.remedy.contains("6.18.45"), "{check:?}");
+        for version in [None, Some(KernelVersion::release(6, 18, 45))] {
+            assert!(known_bugs(version).is_ok, "{version:?}");
+        }
+    }
 
     #[test]
     fn every_check_says_what_it_found_and_what_to_do() {

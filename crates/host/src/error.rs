@@ -3,7 +3,7 @@
 
 use schedlab_run::LaneError;
 
-/// The text tells what was found, what is allowed and what to do.
+/// The text states what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HostError {
     /// The request is wrong.

@@ -167,7 +167,7 @@ fn allows_direct(dir: &Path) -> bool {
             let mut buffer = Buffer::new();
             file.read_exact_at(buffer.slice(BLOCK as usize), 0).is_ok()
         });
-    // The directory is private; a probe that stays would be removed with it.
+    // The directory is private; its removal also removes a probe that stays.
     let _ = fs::remove_file(&path);
     allows
 }
@@ -226,7 +226,7 @@ pub fn remove_dead() {
             });
             let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                // Another user's, or removed already: left as it is.
+                // It belongs to another user or has already been removed: ignore it.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -240,7 +240,7 @@ pub fn remove_stale(launcher_pid: u32) {
         let Ok(entries) = fs::read_dir(parent) else { continue };
         for entry in entries.flatten() {
             if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
-                // Another user's, or removed already: left as it is.
+                // It belongs to another user or has already been removed: ignore it.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

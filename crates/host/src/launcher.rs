@@ -198,10 +198,10 @@ impl Launcher<'_> {
                 sys::close(self.control);
                 sys::close(self.signals);
                 // A task may use every CPU until its own mask is set; it must not keep the
-                // launcher's.
+                // launcher's mask.
                 let _ = sys::sched_setaffinity(0, &self.plan.cpus);
                 if self.plan.tasks_set_own {
-                    // Whether it worked is checked where the launcher sets attributes.
+                    // The launcher checks the result when it sets attributes.
                     let _ = attr::apply(0, self.plan.attr(spec));
                 }
                 match &self.plan.work {
@@ -519,8 +519,7 @@ impl Launcher<'_> {
         self.memory.header().descendants_cpu_us.store(used_us, Ordering::Relaxed);
         self.plan.groups.remove();
         if let Some(dir) = self.plan.dir.take() {
-            // Nothing can be done about a directory that will not go; the system's own cleaning
-            // will.
+            // A directory that cannot be removed stays until the system's own cleaning.
             let _ = fs::remove_dir_all(dir);
         }
     }
@@ -534,7 +533,7 @@ fn next_tick() -> u64 {
     let longest = 2 * sys::tick_ns();
     loop {
         let ticked = sys::last_tick_ns() != before;
-        // Read after the tick was seen: the time of before may be one before it.
+        // Read the clock after the tick: an earlier reading may be before it.
         let now = sys::monotonic_ns();
         if ticked || now - start > longest {
             return now;
@@ -651,7 +650,7 @@ fn kill_descendants(killed: &mut BTreeSet<u32>) {
                 sys::kill_now(pid as i32);
             }
         }
-        // Waits for one, then takes all that have ended.
+        // Wait for one, then take all that have ended.
         let mut ended = sys::wait_peek(None, true);
         if !matches!(ended, Ok(Some(_))) {
             // No child is left.
@@ -687,9 +686,9 @@ mod tests {
 
     #[test]
     fn a_run_begins_just_after_a_tick() {
-        // The coarse clock changes at a tick, but not to its time: so times are compared with each
-        // other. Six in a row by chance are as likely as one in 100,000; others that run here may
-        // come between.
+        // The coarse clock changes at a tick, but not to its time, so compare the times with each
+        // other. Six in a row by chance are as likely as one in 100,000. Other load may come
+        // between them.
         let tick = sys::tick_ns();
         let off = |pair: &[u64]| (pair[1] - pair[0]) % tick;
         let are_ticks = |_| {

@@ -2,9 +2,9 @@
 //! How often schedlab's own helpers check while a run is measured.
 //!
 //! On a machine with free CPUs, launcher and recorder work next to the run and may check often. If
-//! the run uses all CPUs, and on a machine with one CPU, such as a guest with counted time, every
-//! check takes the CPU from a task and makes the scheduler pick again. There they check as rarely
-//! as their buffers allow.
+//! the run uses all CPUs, every check takes the CPU from a task and makes the scheduler pick again.
+//! The same holds on a machine with one CPU, such as a guest with counted time. There they check as
+//! rarely as their buffers allow.
 
 use crate::session;
 use schedlab_model::{CpuMask, Nanos, Op, Workload};
@@ -27,8 +27,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For a machine with free CPUs. The smallest ring has room for 40 ms at 1.5 million events per
-    /// second.
+    /// The pace for a machine with free CPUs. The smallest ring has room for 40 ms at 1.5 million
+    /// events per second.
     pub const LIVE: Self = Self {
         round_ns: 20_000_000,
         look_ns: 100_000_000,
@@ -37,16 +37,16 @@ impl Pace {
         instruction_ns: None,
     };
 
-    /// For a run on `cpus` of this machine. `workload` is `None` for a program, which writes no
-    /// marks.
+    /// The pace for a run on `cpus` of this machine. `workload` is `None` for a program, which
+    /// writes no marks.
     pub fn on_this_machine(workload: Option<&Workload>, cpus: &CpuMask) -> Self {
         let helpers = session::helper_cpus(cpus);
         Self::beside(workload, helpers.weight(), !helpers.and(cpus).is_empty())
     }
 
-    /// For helpers on `nr_cpus` CPUs, which are those of the run if `is_shared`. Two threads that
-    /// wake 50 times a second each cause most switches of a task that is alone on a CPU. On many
-    /// CPUs they disturb few of the tasks, and long rings would take too much memory.
+    /// The pace for helpers on `nr_cpus` CPUs, which the run uses too if `is_shared`. Two threads
+    /// that each wake 50 times a second cause most switches of a task that is alone on a CPU. On
+    /// many CPUs they disturb few of the tasks, and long rings would take too much memory.
     fn beside(workload: Option<&Workload>, nr_cpus: u32, is_shared: bool) -> Self {
         const FEW_CPUS: u32 = 16;
         if !is_shared || nr_cpus > FEW_CPUS || workload.is_some_and(has_marks) {
@@ -60,11 +60,11 @@ impl Pace {
         }
     }
 
-    /// For a guest that only the run uses. Rings of a million records have room for some ten
-    /// seconds, even of tasks that only wake each other. The tasks' rings of marks are smaller, so
-    /// tasks that write marks need short rounds. Files are in the guest's memory, which must have
-    /// room for those of a hundred tasks; short files also cost every task the same. The CPUs share
-    /// the room for records.
+    /// The pace for a guest that only the run uses. Rings of a million records have room for some
+    /// ten seconds, even for tasks that only wake each other. The tasks' rings of marks are
+    /// smaller, so tasks that write marks need short rounds. Files are in the guest's memory, which
+    /// must have room for those of a hundred tasks; short files also cost every task the same. The
+    /// CPUs share the room for records.
     pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;
@@ -114,7 +114,7 @@ mod tests {
         let round = |of, nr_cpus, is_shared| Pace::beside(of, nr_cpus, is_shared).round_ns;
         assert_eq!(round(Some(&plain), 2, true), 200_000_000);
         assert_eq!(round(None, 2, true), 200_000_000);
-        // Nothing is gained, or a ring would be too small.
+        // A longer round gains nothing, or the ring would be too small.
         assert_eq!(round(Some(&plain), 2, false), Pace::LIVE.round_ns);
         assert_eq!(round(Some(&plain), 64, true), Pace::LIVE.round_ns);
         assert_eq!(round(Some(&marked), 2, true), Pace::LIVE.round_ns);

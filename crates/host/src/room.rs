@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many processes this machine has room for. A run that asks for more is refused before it
-//! starts: the kernel would refuse a fork in the middle of it, or end processes for want of memory.
+//! The number of processes that this machine has room for. A run that needs more is refused before
+//! it starts. Otherwise the kernel would refuse a fork in the middle of the run, or kill processes
+//! for lack of memory.
 
 use crate::error::HostError;
 use crate::machine::read;
@@ -17,8 +18,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The least memory that one costs, bytes: stack (16 KiB), `task_struct` and page tables in the
-    /// kernel, and for a command the pages that it writes before it does anything.
+    /// The least memory that a process needs (bytes): stack (16 KiB), `task_struct` and page tables
+    /// in the kernel. A command also needs the pages that it writes before it does anything else.
     const fn bytes(self) -> u64 {
         match self {
             Self::Task => 40 << 10,
@@ -27,10 +28,10 @@ impl Kind {
     }
 }
 
-/// A bound, and what sets it.
+/// A limit, and its source.
 type Bound = (u64, String);
 
-/// Refuses `nr_processes` where a limit of this machine allows fewer.
+/// Refuses `nr_processes` if a limit of this machine allows fewer.
 pub fn check(nr_processes: u64, kind: Kind) -> Result<(), HostError> {
     let memory = procfs::available_bytes().map(|bytes| {
         (bytes / kind.bytes(), format!("{} MiB of memory are available", bytes >> 20))
@@ -65,7 +66,7 @@ fn kernel_bounds() -> Vec<Bound> {
         .collect()
 }
 
-/// Limits of the control groups that this process is in (`pids.max` of each, up to the root).
+/// Limits of the control groups of this process (`pids.max` of each, up to the root).
 fn group_bounds() -> Vec<Bound> {
     let own = read("/proc/self/cgroup").unwrap_or_default();
     let mut bounds = Vec::new();
@@ -90,7 +91,7 @@ fn group_bounds() -> Vec<Bound> {
     bounds
 }
 
-/// The limit of processes of one user (RLIMIT_NPROC, setrlimit(2)), which children inherit: tasks
+/// The limit on processes of one user (RLIMIT_NPROC, setrlimit(2)). Children inherit it, and tasks
 /// of a run never belong to root.
 fn user_bound() -> Option<Bound> {
     let limits = read("/proc/self/limits")?;

@@ -88,7 +88,8 @@ impl Launcher {
         let failed = |what| move |error| HostError::system(what, &error);
         let (read, write) = sys::pipe().map_err(failed("making a pipe"))?;
         let children_before = procfs::children_of_threads(sys::getpid());
-        // Should the launcher be killed, what its commands have started comes to this process.
+        // If the launcher is killed, this process becomes the parent of the processes that its
+        // commands have started.
         sys::become_subreaper(true).map_err(failed("taking orphans in"))?;
         match sys::fork().map_err(failed("starting the launcher"))? {
             None => launcher::run(plan, memory, read),
@@ -115,8 +116,8 @@ impl Launcher {
         self.is_reaped
     }
 
-    /// The launcher was killed before it could clean up: the kernel has killed its tasks; what
-    /// these have started, groups and files are left.
+    /// Cleans up after a launcher that was killed before it could do so. The kernel has killed its
+    /// tasks; processes that they started, groups and files are left.
     fn clean_up_after(&self, plan: &RunPlan) {
         sys::kill_now(-(self.pid as i32));
         self.kill_orphans();
@@ -125,15 +126,15 @@ impl Launcher {
         }
         files::remove_stale(self.pid);
         if let Some(program) = &plan.program {
-            // Not made yet, or removed already.
+            // It was not created yet, or has already been removed.
             let _ = std::fs::remove_dir_all(&program.dir);
         }
     }
 }
 
 impl Launcher {
-    /// Kills and reaps what has lost its parent to this process since the run began, until there
-    /// is no more: each that ends may leave children of its own.
+    /// Kills and reaps the orphans that became children of this process since the run began.
+    /// Repeats until there are none, because each that ends may leave children of its own.
     fn kill_orphans(&self) {
         loop {
             let now = procfs::children_of_threads(sys::getpid());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing is left behind: after a kill -9 of the caller, of the launcher, and after Ctrl-C, while
-//! the run is in full swing and at fifty random moments from its very start on. And a thousand
-//! real-time hogs do not keep the launcher from ending them.
+//! A run leaves nothing behind: after a kill -9 of the caller or of the launcher, and after Ctrl-C,
+//! while the run is fully started and at fifty random moments from its start on. Also, a thousand
+//! real-time hogs do not keep the launcher from killing them.
 //!
-//! Without the test harness, because the test must be able to start itself again as the victim: a
-//! caller that plays FIFO hogs in control groups with files.
+//! This test has no harness, because it must be able to start itself again as the victim: a caller
+//! that plays FIFO hogs in control groups with files.
 
 #![allow(missing_docs)]
 
@@ -43,7 +43,7 @@ fn main() {
     println!("test result: ok. 7 passed");
 }
 
-/// A moment in the life of a run, and what happens then.
+/// A moment in the life of a run, and the signal at that moment.
 struct Moment {
     after: Duration,
     signal: i32,
@@ -51,7 +51,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// From before the launcher is there until the run is in full swing.
+    /// Random moments, from before the launcher exists until the run is fully started.
     fn random(count: u32) -> Vec<Self> {
         let mut stream = Stream::new(u64::from(std::process::id()), Purpose::Program, 0);
         let signals = [libc::SIGKILL, libc::SIGINT, libc::SIGTERM];
@@ -78,7 +78,7 @@ impl Moment {
         let struck = launcher.filter(|_| self.strikes_launcher).unwrap_or(child.id() as i32);
         // SAFETY: a process that this test started, or its child.
         unsafe { libc::kill(struck, self.signal) };
-        // Before the launcher there can be another child, which tries out what the kernel can do.
+        // Before the launcher there may be another child, which tests what the kernel supports.
         let deadline = Instant::now() + Duration::from_secs(2);
         while child.try_wait().unwrap().is_none() {
             if Instant::now() > deadline {
@@ -134,7 +134,7 @@ fn has_rights() -> bool {
     schedlab_host::lane::is_root() && schedlab_host::lane::may_set_policies()
 }
 
-/// Adds tasks that wait for ever, each in its own kind of system call.
+/// Adds tasks that wait forever, each in another kind of system call.
 fn add_waiting(workload: &mut Workload) {
     let inherit = ObjectKind::Mutex { protocol: MutexProtocol::Inherit };
     let kinds = [
@@ -169,9 +169,9 @@ fn add_waiting(workload: &mut Workload) {
     workload.tasks.push(TaskSpec::new("waiter", waiter.build()));
 }
 
-/// Plays until somebody ends it.
+/// Plays until a signal ends it.
 fn victim() {
-    // A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
+    // A shell starts background commands with SIGINT ignored, and children inherit that.
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: back to the default; no handler of this program is lost.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -182,7 +182,7 @@ fn victim() {
     program.op(Op::JoinAll).end_loop();
     let mut hog = TaskSpec::new("hog", program.build());
     hog.instances = 3;
-    // The others wait by then, whatever the policy.
+    // By then the others wait, under any policy.
     hog.release_ns = Amount::Constant(5_000_000);
     let forever =
         ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers for sched_ext, as far as a kernel without it lets them be tried: what the objects say
-//! of themselves, and what is refused with which words.
+//! Schedulers for sched_ext, as far as tests can check them on a kernel without it: the objects'
+//! descriptions, and refusals with their messages.
 #![cfg(target_os = "linux")]
 
 use schedlab_host::HostError;
-use schedlab_host::ext::{self, Description, OptionKind, Source, builtin};
+use schedlab_host::ext::{self, Build, Description, OptionKind, Source, builtin};
 use std::path::Path;
 
-/// `None` in a build without clang, in which the test is skipped.
+/// A description; `None` in a build without clang, in which the test is skipped.
 fn description(name: &str) -> Option<Description> {
-    match ext::describe(&Source::parse(name)) {
+    match ext::describe(&Source::parse(name), &Build::default()) {
         Ok(description) => Some(description),
         Err(HostError::Unavailable(why)) => {
             schedlab_testing::skip(why);
@@ -22,7 +22,7 @@ fn description(name: &str) -> Option<Description> {
 fn error_of(source: &Source, settings: &[(&str, &str)]) -> HostError {
     let settings: Vec<(String, String)> =
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    match ext::load(source, &settings) {
+    match ext::load(source, &Build::default(), &settings) {
         Err(error) => error,
         Ok(loaded) => panic!("{} was loaded", loaded.name()),
     }
@@ -32,7 +32,7 @@ fn error_of(source: &Source, settings: &[(&str, &str)]) -> HostError {
 fn every_builtin_describes_itself() {
     for scheduler in builtin::SCHEDULERS {
         let Some(description) = description(scheduler.name) else { return };
-        // The kernel allows no dash in a name.
+        // The kernel does not allow a dash in a name.
         assert_eq!(description.name, scheduler.name.replace('-', "_"));
         assert!(!description.options.is_empty());
         for option in &description.options {
@@ -125,12 +125,12 @@ fn files_that_are_no_schedulers_are_refused() {
 
 #[test]
 fn truncated_objects_never_panic() {
-    let Ok(object) = ext::object(&Source::parse("rr")) else { return };
+    let Ok(object) = ext::object(&Source::parse("rr"), &Build::default()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cut.bpf.o");
     for part in 1..40 {
         std::fs::write(&path, &object[..object.len() * part / 40]).unwrap();
-        let _ = ext::describe(&Source::File(path.clone()));
+        let _ = ext::describe(&Source::File(path.clone()), &Build::default());
     }
 }
 
@@ -144,7 +144,7 @@ fn an_own_source_is_compiled_with_the_headers_of_the_program() {
     let rr =
         include_str!("../../../bpf/scx/rr.bpf.c").replace(".name = \"rr\"", ".name = \"mine\"");
     std::fs::write(&path, rr).unwrap();
-    let mine = ext::describe(&Source::File(path)).unwrap();
+    let mine = ext::describe(&Source::File(path), &Build::default()).unwrap();
     assert_eq!(mine.name, "mine");
     assert_eq!(mine.options, description("rr").unwrap().options);
 }
@@ -155,9 +155,12 @@ fn the_schedulers_made_to_fail_are_whole_objects() {
         return;
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx/bad");
-    for name in ["stall", "missing-dsq", "endless-loop", "rejected"] {
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let name = file.strip_suffix(".bpf.c").unwrap();
         let source = Source::File(dir.join(format!("{name}.bpf.c")));
-        let description = ext::describe(&source).unwrap_or_else(|error| panic!("{error}"));
+        let description =
+            ext::describe(&source, &Build::default()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(description.name, name.replace('-', "_"));
     }
 }
@@ -173,7 +176,7 @@ fn the_scheduler_of_the_guide_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("least-run.bpf.c");
     std::fs::write(&path, source).unwrap();
-    let description = ext::describe(&Source::File(path)).unwrap();
+    let description = ext::describe(&Source::File(path), &Build::default()).unwrap();
     assert_eq!(description.name, "least_run");
     assert!(description.options.iter().any(|option| option.name == "slice_ns"));
     assert!(description.counters.iter().any(|counter| counter.name == "nr_newcomers"));

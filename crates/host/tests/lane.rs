@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs on this kernel: what is played is what was asked for, and the numbers agree.
+//! Runs on this kernel: the lane plays what was requested, and the numbers agree.
 
 mod common;
 
@@ -22,12 +22,13 @@ fn on_cpu0(workload: Workload) -> HostRequest {
     HostRequest { cpus, ..HostRequest::new(workload, 1) }
 }
 
-/// The recorder saw every event. Under heavy load it may miss some, which the outcome then says.
+/// Whether the recorder saw every event. Under heavy load it may miss some; the outcome then
+/// reports this.
 fn is_complete(outcome: &HostOutcome, _: &MemorySink) -> bool {
     outcome.nr_lost_events == 0 && outcome.check.nr_waits_off == Some(0)
 }
 
-/// What part of the run's time its only task had a CPU.
+/// The share of the run's time in which its only task had a CPU.
 fn share(outcome: &HostOutcome) -> f64 {
     outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64
 }
@@ -68,7 +69,7 @@ fn hogs_use_what_they_were_asked_to_use_and_the_trace_agrees_with_the_kernel() {
     assert_eq!(progress.count(), 90);
 }
 
-/// The timeline of one CPU must be a timeline: what leaves is what came.
+/// The timeline of one CPU must be consistent: the task that leaves is the one that came.
 #[test]
 fn switches_of_a_cpu_fit_together() {
     if !common::has_bpf() {
@@ -110,7 +111,7 @@ fn real_time_hogs_run_one_after_the_other_and_never_outrank_the_launcher() {
     request.workload.tasks[0].attr.rt_priority = 99;
     let (outcome, sink) = play(&request);
     assert!(outcome.warnings.iter().any(|warning| warning.code == Code::RtPriorityCapped));
-    // Units of work: a task that ends may sleep for a lock of the kernel, and come back.
+    // Compare units of work: a task that ends may sleep for a lock of the kernel, and return.
     let mut order: Vec<TaskId> = sink
         .events
         .iter()
@@ -193,7 +194,7 @@ fn a_yield_between_two_tasks_is_a_yield() {
     task.attr.rt_priority = 10;
     let is_yield =
         |kind: &EventKind| matches!(kind, EventKind::Switch { out: SwitchOut::Yielded, .. });
-    // Of 40 some are preemptions where other real-time tasks are on the CPU.
+    // Some of the 40 are preemptions if other real-time tasks use the CPU.
     play_until(&on_cpu0(Workload::new("w", vec![task])), |_, sink| {
         sink.events.iter().filter(|event| is_yield(&event.kind)).count() >= 30
     });
@@ -345,10 +346,10 @@ fn a_quota_limits_a_group() {
     group.cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000, burst_ns: 0 });
     workload.cgroups.push(group);
     workload.duration_ns = Some(600_000_000);
-    // A quarter was allowed. Other load on the machine, the real-time tasks of the tests beside
-    // this one above all, leaves less.
+    // A quarter was allowed. Other load on the machine, above all the real-time tasks of parallel
+    // tests, leaves less.
     play_until(&on_cpu0(workload.clone()), |outcome, _| (0.1..0.32).contains(&share(outcome)));
-    // The run's own group can be limited too, and no group may have more than its parent: a
+    // The run's own group can have a limit too, and no group may have more than its parent: a
     // twentieth was allowed.
     workload.cgroups[0].cpu_max =
         Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000, burst_ns: 500_000 });

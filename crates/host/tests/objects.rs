@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locks, signals and messages on this kernel: counts, order, what a task blocks on, and that a run
-//! in which nobody can go on ends.
+//! ends when no task can continue.
 
 mod common;
 
@@ -98,7 +98,7 @@ fn messages_go_to_and_fro_and_each_wait_names_its_channel() {
         let (outcome, sink) = play(&on_one_cpu(workload));
         assert_eq!(progress(&sink), [1, 0].repeat(200), "strictly by turns");
         assert_eq!(sink.objects[1].name, "to-pong");
-        // Each sleep but none at the exit is a wait for the own channel.
+        // Each sleep, except at the exit, is a wait for the task's own channel.
         for number in [0, 1] {
             let is_own = |event: &&schedlab_model::Event| match event.kind {
                 EventKind::Switch { prev: Some(task), out: SwitchOut::Sleeping, .. } => {
@@ -135,7 +135,7 @@ fn a_full_pipe_stops_its_writer() {
     let pipe = ObjectKind::Channel { kind: ChannelKind::Pipe, capacity_bytes: 8_192 };
     let workload = with_objects(vec![fifo(writer, 30), fifo(reader, 20)], &[("pipe", pipe)]);
     let (_, sink) = play(&on_one_cpu(workload));
-    // The writer, more important, fills two pages, then follows the reader page by page.
+    // The writer has a higher priority and fills two pages, then follows the reader page by page.
     assert_eq!(progress(&sink)[..4], [0, 0, 0, 1]);
     assert_eq!(progress(&sink).len(), 20);
     check_trace(&sink);
@@ -168,8 +168,8 @@ fn signals_wake_in_the_order_of_waiting_and_broadcast_wakes_all() {
     if !common::has_root() {
         return;
     }
-    // Released one after another, so that timers, which expire in order however late this CPU is
-    // given, make the order of waiting, and not who is ready first.
+    // Release the tasks one after another. Timers expire in order however late this CPU handles
+    // them, so they decide the order of waiting, not the order of getting ready.
     let waiter = |released_ms: u64| {
         let mut waiter = task("waiter", |program| {
             program.lock(A).op(Op::Wait { condvar: B, mutex: A }).op(Op::Progress).unlock(A);
@@ -199,7 +199,7 @@ fn signals_wake_in_the_order_of_waiting_and_broadcast_wakes_all() {
     assert_eq!(warning(&outcome, Code::Deadlock), None);
 }
 
-/// Low holds the mutex, high waits for it, medium would keep low from its CPU.
+/// Low holds the mutex, high waits for it, and medium would keep low from its CPU.
 fn inversion(protocol: MutexProtocol) -> Vec<String> {
     let low = task("low", |program| {
         program.lock(A).run(20 * MS).unlock(A).op(Op::Progress);

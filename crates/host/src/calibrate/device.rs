@@ -27,7 +27,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates the files. The error tells why this is not possible.
+    /// Creates the files. The error gives the reason if this is not possible.
     pub fn open() -> Result<Self, String> {
         let len = Pace::LIVE.file_len;
         let dir = files::make_dir(None, FileNeeds { any: true, reads: true, sync: true }, len)?;
@@ -61,7 +61,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // The system's own cleaning takes what will not go.
+        // The system's own cleaning removes what remains.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 }

@@ -7,7 +7,7 @@ use schedlab_run::MachineFile;
 use schedlab_run::machine::costs_file;
 
 impl Calibration {
-    /// The costs as a costs file of this version of the program. A remark at each cost tells how
+    /// The costs as a costs file of this version of the program. A remark at each cost states how
     /// reliable it is.
     pub fn costs_file(&self, version: &str) -> String {
         let mut head = format!(

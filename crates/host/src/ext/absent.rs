@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replaces the loader in a build without BPF: the same names, with errors that tell the reason.
+//! Replaces the loader in a build without BPF: the same names, with errors that give the reason.
 
-use super::{Counter, Description, ExitInfo, Source};
+use super::verdict::ObjectLog;
+use super::{Build, Counter, Description, ExitInfo, Source};
 use crate::error::HostError;
 
 fn absent() -> HostError {
@@ -56,7 +57,26 @@ impl Loaded {
 ///
 /// # Errors
 /// Always: this build has no BPF.
-pub fn describe(_source: &Source) -> Result<Description, HostError> {
+pub fn describe(_source: &Source, _build: &Build) -> Result<Description, HostError> {
+    Err(absent())
+}
+
+/// Describes an object.
+///
+/// # Errors
+/// Always: this build has no BPF.
+pub fn describe_object(_name: &str, _bytes: &[u8]) -> Result<Description, HostError> {
+    Err(absent())
+}
+
+/// The object of a scheduler.
+///
+/// # Errors
+/// Always: this build has no BPF.
+pub fn object(
+    _source: &Source,
+    _build: &Build,
+) -> Result<std::borrow::Cow<'static, [u8]>, HostError> {
     Err(absent())
 }
 
@@ -64,7 +84,24 @@ pub fn describe(_source: &Source) -> Result<Description, HostError> {
 ///
 /// # Errors
 /// Always: this build has no BPF.
-pub fn load(_source: &Source, _settings: &[(String, String)]) -> Result<Loaded, HostError> {
+pub fn load(
+    _source: &Source,
+    _build: &Build,
+    _settings: &[(String, String)],
+) -> Result<Loaded, HostError> {
+    super::check_kernel()?;
+    Err(absent())
+}
+
+/// Loads each program of a scheduler for the verifier's log.
+///
+/// # Errors
+/// Always: this build has no BPF.
+pub fn verify(
+    _source: &Source,
+    _build: &Build,
+    _settings: &[(String, String)],
+) -> Result<ObjectLog, HostError> {
     super::check_kernel()?;
     Err(absent())
 }

@@ -4,15 +4,18 @@
 //! only displayed.
 
 use super::options::{OptionInfo, Place};
-use super::{CounterInfo, Description, Source};
+use super::{Build, CounterInfo, Description, Source};
 use crate::error::HostError;
 use libbpf_rs::btf::types::{
-    DataSec, DeclTag, Enum, Int, IntEncoding, MemberAttr, Ptr, Struct, Var,
+    Array, DataSec, DeclTag, Enum, Int, IntEncoding, MemberAttr, Ptr, Struct, Var,
 };
 use libbpf_rs::btf::{Btf, BtfType, HasSize, ReferencesType, TypeId};
 use libbpf_rs::{MapType, ObjectBuilder, OpenObject};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+
+/// Deepest array of arrays that is looked into.
+const DEPTH_MAX: u32 = 4;
 
 /// Place of the members of a `struct user_exit_info` in section .data.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +35,10 @@ pub(super) struct Opened {
     pub ops_map: String,
     /// Name of the map with section .rodata.
     pub rodata_map: Option<String>,
+    /// Every integer of section .rodata, by name.
+    pub constants: Vec<(String, Place)>,
+    /// Size of an element of the array that a section of its own holds, by the section's name.
+    pub arrays: Vec<(String, u32)>,
     pub exit: Option<ExitPlace>,
     /// Offsets of the counters in a value of map `stats`.
     pub counter_offsets: Vec<usize>,
@@ -41,8 +48,16 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// As [`super::object`]; the file is not an object, or contains no scheduler.
-pub fn describe(source: &Source) -> Result<Description, HostError> {
-    open(source).map(|opened| opened.description)
+pub fn describe(source: &Source, build: &Build) -> Result<Description, HostError> {
+    open(source, build).map(|opened| opened.description)
+}
+
+/// Describes the object `bytes`, which the user calls `name`.
+///
+/// # Errors
+/// It is not an object, or contains no scheduler.
+pub fn describe_object(name: &str, bytes: &[u8]) -> Result<Description, HostError> {
+    open_bytes(&Source::parse(name), bytes).map(|opened| opened.description)
 }
 
 fn lossy(name: Option<&OsStr>) -> String {
@@ -50,14 +65,19 @@ fn lossy(name: Option<&OsStr>) -> String {
 }
 
 /// Reads and opens `source`.
-pub(super) fn open(source: &Source) -> Result<Opened, HostError> {
-    let bytes = super::object(source)?;
+pub(super) fn open(source: &Source, build: &Build) -> Result<Opened, HostError> {
+    let bytes = super::object(source, build)?;
+    open_bytes(source, &bytes)
+}
+
+/// Opens the object `bytes` of `source`.
+pub(super) fn open_bytes(source: &Source, bytes: &[u8]) -> Result<Opened, HostError> {
     let bad = |what: String| HostError::Input(format!("{source}: {what}"));
     let messages = super::verifier::Messages::collect();
-    let object = ObjectBuilder::default().open_memory(&bytes).map_err(|error| {
+    let object = ObjectBuilder::default().open_memory(bytes).map_err(|error| {
         bad(format!("is no BPF object that can be opened: {error}{}", messages.tail()))
     })?;
-    let btf = Btf::from_raw("scheduler", &bytes)
+    let btf = Btf::from_raw("scheduler", bytes)
         .ok()
         .flatten()
         .ok_or_else(|| bad("has no BTF: compile it with clang -g -target bpf".into()))?;
@@ -87,9 +107,83 @@ pub(super) fn open(source: &Source) -> Result<Opened, HostError> {
     let name = ops_name(&object, &btf, ops_map)
         .ok_or_else(|| bad("has no struct sched_ext_ops with a name".into()))?;
     let exit = exit_place(&btf);
-    let description = Description { name, options, counters };
+    let bytes = rodata.as_ref().map_or(&[][..], |(_, section)| section);
+    let empty_tables = empty_tables(&btf, bytes);
+    let description = Description { name, options, counters, empty_tables };
     let (ops_map, rodata_map) = (ops_map.clone(), rodata.map(|(name, _)| name));
-    Ok(Opened { object, description, ops_map, rodata_map, exit, counter_offsets })
+    let (constants, arrays) = (constants(&btf), arrays(&btf));
+    Ok(Opened {
+        object,
+        description,
+        ops_map,
+        rodata_map,
+        constants,
+        arrays,
+        exit,
+        counter_offsets,
+    })
+}
+
+fn constants(btf: &Btf<'_>) -> Vec<(String, Place)> {
+    let Some(section) = section(btf, ".rodata") else { return Vec::new() };
+    let constants = section.iter().filter_map(|entry| {
+        let var = btf.type_by_id::<Var<'_>>(entry.ty)?;
+        Some((lossy(var.name()), place(var.referenced_type(), entry.offset)?))
+    });
+    constants.collect()
+}
+
+/// Constants that are arrays of numbers without a value: those of section .rodata that are all
+/// zeroes, and those of unknown length, which have a section of their own (RESIZABLE_ARRAY). Arrays
+/// of characters are texts.
+fn empty_tables(btf: &Btf<'_>, bytes: &[u8]) -> Vec<String> {
+    let is_empty = |offset: u32, size: usize| {
+        let section = bytes.get(offset as usize..).and_then(|rest| rest.get(..size));
+        section.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    };
+    let own = section(btf, ".rodata").into_iter().flat_map(|section| {
+        let entries = section.iter().filter_map(|entry| {
+            let var = btf.type_by_id::<Var<'_>>(entry.ty)?;
+            let is_found = is_table(var.referenced_type(), 0) && is_empty(entry.offset, entry.size);
+            is_found.then(|| lossy(var.name()))
+        });
+        entries.collect::<Vec<_>>()
+    });
+    let sections = arrays(btf).into_iter();
+    let sized = sections.filter_map(|(name, _)| Some(name.strip_prefix(".rodata.")?.to_owned()));
+    own.chain(sized).collect()
+}
+
+/// Whether a type is an array of numbers, or an array of such arrays.
+fn is_table(ty: BtfType<'_>, depth: u32) -> bool {
+    let ty = ty.skip_mods_and_typedefs();
+    let Ok(array) = Array::try_from(ty) else {
+        let is_text = |place: Place| place.size == 1 && place.is_signed;
+        return depth > 0 && place(ty, 0).is_some_and(|place| !is_text(place));
+    };
+    depth < DEPTH_MAX && is_table(array.contained_type(), depth + 1)
+}
+
+/// Arrays of one element that are alone in a section named after them (RESIZABLE_ARRAY).
+fn arrays(btf: &Btf<'_>) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    for section in btf.type_by_kind::<DataSec<'_>>() {
+        let name = lossy(section.name());
+        let mut entries = section.iter();
+        let (Some(entry), None) = (entries.next(), entries.next()) else { continue };
+        let Some(var) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
+        let own = lossy(var.name());
+        let is_alone = [".data.", ".rodata.", ".bss."]
+            .iter()
+            .any(|start| name.strip_prefix(start) == Some(own.as_str()));
+        let array = Array::try_from(var.referenced_type().skip_mods_and_typedefs());
+        if let (true, Ok(array)) = (is_alone, array)
+            && array.capacity() == 1
+        {
+            found.push((name, entry.size as u32));
+        }
+    }
+    found
 }
 
 /// Declaration tags by type and member.

@@ -4,9 +4,9 @@
 use super::describe::{ExitPlace, Opened, open};
 use super::exit::ExitFields;
 use super::verifier::{Messages, condense};
-use super::{Counter, Description, ExitInfo, Source, check_kernel, kernel_state, options};
+use super::{Build, Counter, Description, ExitInfo, Source, check_kernel, kernel_state};
+use super::{options, prepare};
 use crate::error::HostError;
-use crate::sys;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time between two readings of the kernel's state.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Name of the constant with the length of a tick.
-const TICK: &str = "tick_ns";
 
 /// A loaded scheduler. A drop unloads it; its tasks continue under the kernel's own class.
 #[derive(Debug)]
@@ -33,9 +31,13 @@ pub struct Loaded {
 /// # Errors
 /// The kernel cannot load it ([`check_kernel`]), the source or a setting is wrong, the verifier
 /// refuses a callback, or the scheduler ended at once.
-pub fn load(source: &Source, settings: &[(String, String)]) -> Result<Loaded, HostError> {
+pub fn load(
+    source: &Source,
+    build: &Build,
+    settings: &[(String, String)],
+) -> Result<Loaded, HostError> {
     // Errors of the request are reported first, because they hold for every machine.
-    let mut opened = open(source)?;
+    let mut opened = open(source, build)?;
     configure(&mut opened, settings)?;
     check_kernel()?;
     let name = opened.description.name.clone();
@@ -65,21 +67,19 @@ pub fn load(source: &Source, settings: &[(String, String)]) -> Result<Loaded, Ho
     Ok(loaded)
 }
 
-/// Sets the constants.
-fn configure(opened: &mut Opened, settings: &[(String, String)]) -> Result<(), HostError> {
+/// Sets the constants and the sizes of maps, first as a user program would, then as asked.
+pub(super) fn configure(
+    opened: &mut Opened,
+    settings: &[(String, String)],
+) -> Result<(), HostError> {
+    prepare::sizes(opened)?;
+    prepare::constants(opened);
     let description = &opened.description;
     let wanted = opened.rodata_map.as_deref();
     let mut none = [];
     let mut map = opened.object.maps_mut().find(|map| wanted == map.name().to_str());
     let section = map.as_mut().and_then(|map| map.initial_value_mut()).unwrap_or(&mut none);
-    let options = &description.options;
-    let set = options::apply(options, settings, section, &description.name)?;
-    if set.iter().all(|option| option.name != TICK)
-        && options.iter().any(|option| option.name == TICK)
-    {
-        let tick = [(TICK.to_string(), sys::tick_ns().to_string())];
-        options::apply(options, &tick, section, &description.name)?;
-    }
+    options::apply(&description.options, settings, section, &description.name)?;
     Ok(())
 }
 

@@ -2,14 +2,14 @@
 //! Schedulers written for sched_ext: describes, loads, watches and unloads them.
 //!
 //! The schedulers of bpf/scx are compiled when this crate is built and are part of the program
-//! ([`builtin`]); any other is taken from an object file, or from a source that clang compiles
+//! ([`builtin`]); any other comes from an object file, or from a source that clang compiles
 //! ([`compile`]). [`describe`] needs no kernel: options and statistics describe themselves in the
-//! object's type information (BTF declaration tags). [`load`] puts one to work:
+//! object's type information (BTF declaration tags). [`load`] loads one:
 //!
 //! ```no_run
-//! use schedlab_host::ext::{self, Source};
+//! use schedlab_host::ext::{self, Build, Source};
 //! let options = [("slice_ms".to_string(), "50".to_string())];
-//! let loaded = ext::load(&Source::parse("rr"), &options)?;
+//! let loaded = ext::load(&Source::parse("rr"), &Build::default(), &options)?;
 //! println!("{} schedules this machine", loaded.name());
 //! for counter in loaded.stats()? {
 //!     println!("{} {}", counter.name, counter.value);
@@ -19,9 +19,9 @@
 //! # Ok::<(), schedlab_host::HostError>(())
 //! ```
 //!
-//! That a scheduler was accepted says little: the kernel ejects it later when it breaks a rule, and
-//! its tasks go on under the kernel's own class. So [`Loaded::exit`] and [`KernelState`] are read
-//! during a run and after it.
+//! An accepted scheduler may still fail: the kernel ejects it later if it breaks a rule, and its
+//! tasks continue under the kernel's own class. So callers read [`Loaded::exit`] and
+//! [`KernelState`] during a run and after it.
 
 pub mod builtin;
 #[cfg(schedlab_bpf)]
@@ -31,16 +31,26 @@ mod describe;
 mod exit;
 mod kernel;
 #[cfg(schedlab_bpf)]
+mod link;
+#[cfg(schedlab_bpf)]
 mod load;
 mod options;
 #[cfg(schedlab_bpf)]
+mod prepare;
+pub mod verdict;
+#[cfg(schedlab_bpf)]
 mod verifier;
+#[cfg(schedlab_bpf)]
+mod verify;
+#[cfg(schedlab_bpf)]
+mod vmlinux;
 
 pub use exit::{EXIT_ERROR, EXIT_UNREG, ExitInfo, kind_name};
 pub use kernel::{KernelState, check_kernel, kernel_state};
 pub use options::{OptionInfo, OptionKind};
 
 use crate::error::HostError;
+use schedlab_scx_source::{MissingSetup, SourceOptions};
 use std::path::PathBuf;
 
 /// The source of a scheduler.
@@ -77,7 +87,7 @@ impl std::fmt::Display for Source {
 pub struct CounterInfo {
     /// Name. Its last part is the unit, unless it is a plain count.
     pub name: String,
-    /// What it counts; empty if the object does not tell.
+    /// What it counts; empty if the object does not describe it.
     pub text: String,
 }
 
@@ -86,7 +96,7 @@ pub struct CounterInfo {
 pub struct Counter {
     /// Name. Its last part is the unit, unless it is a plain count.
     pub name: String,
-    /// What it counts; empty if the object does not tell.
+    /// What it counts; empty if the object does not describe it.
     pub text: String,
     /// Value since the scheduler was loaded.
     pub value: u64,
@@ -101,17 +111,28 @@ pub struct Description {
     pub options: Vec<OptionInfo>,
     /// Its counters; empty if it has no map `stats`.
     pub counters: Vec<CounterInfo>,
+    /// Tables of constants without a value, which its user program would fill.
+    pub empty_tables: Vec<String>,
+}
+
+impl Description {
+    /// What it misses without its user program; `None`: nothing is known to be missing.
+    pub fn missing_setup(&self) -> Option<MissingSetup> {
+        MissingSetup::of(&self.name, self.empty_tables.clone())
+    }
 }
 
 #[cfg(schedlab_bpf)]
-pub use describe::describe;
+pub use describe::{describe, describe_object};
 #[cfg(schedlab_bpf)]
 pub use load::{Loaded, load};
+#[cfg(schedlab_bpf)]
+pub use verify::verify;
 
 #[cfg(not(schedlab_bpf))]
 mod absent;
 #[cfg(not(schedlab_bpf))]
-pub use absent::{Loaded, describe, load};
+pub use absent::{Loaded, describe, describe_object, load, object, verify};
 
 /// Gives the calling thread a real-time policy, above sched_ext, so that a scheduler cannot keep it
 /// from running. A thread that monitors a scheduler must run even if that gives the CPU to no other
@@ -127,17 +148,38 @@ pub fn stay_responsive() -> bool {
     crate::sys::sched_setattr(0, &raw).is_ok()
 }
 
+/// How a source is compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Build {
+    /// Its headers, further sources and macros, in addition to those that are found.
+    pub source: SourceOptions,
+    /// The file with the type information of the kernel that is to load it, raw or in an ELF image.
+    pub types: PathBuf,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self { source: SourceOptions::default(), types: RUNNING_TYPES.into() }
+    }
+}
+
+/// Where the running kernel's type information is.
+pub const RUNNING_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
 /// The object of a scheduler.
 ///
 /// # Errors
 /// An unknown name, a file that cannot be read, a source that does not compile.
 #[cfg(schedlab_bpf)]
-pub fn object(source: &Source) -> Result<std::borrow::Cow<'static, [u8]>, HostError> {
+pub fn object(
+    source: &Source,
+    build: &Build,
+) -> Result<std::borrow::Cow<'static, [u8]>, HostError> {
     use std::borrow::Cow;
     match source {
         Source::Builtin(name) => builtin::object(name).map(Cow::Borrowed),
         Source::File(path) if path.extension().is_some_and(|end| end == "c") => {
-            compile::compile(path).map(Cow::Owned)
+            compile::compile(path, build).map(Cow::Owned)
         }
         Source::File(path) => std::fs::read(path)
             .map(Cow::Owned)

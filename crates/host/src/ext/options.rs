@@ -4,8 +4,8 @@
 //! An option's declaration tag is `option|RANGE|ALIAS|TEXT`; RANGE is `LEAST..MOST` or
 //! `choice:a,b,c` (the constant is the index). A name that ends in `_ns` is a time. On the command
 //! line the option `slice_ns` is `slice=50ms`, `slice_ms=50`, `slice_us=50000` or
-//! `slice_ns=50000000`. Constants without a tag, in schedulers from elsewhere, are set as plain
-//! integers by their names.
+//! `slice_ns=50000000`. Constants without a tag, in third-party schedulers, are plain integers, set
+//! by their names.
 
 use crate::error::HostError;
 use schedlab_workload::units::{format_duration, parse_duration};
@@ -35,13 +35,13 @@ pub struct OptionInfo {
     pub alias: String,
     /// The values that it accepts.
     pub kind: OptionKind,
-    /// Least value; two's complement where [`Self::is_signed`].
+    /// Least value; two's complement if [`Self::is_signed`].
     pub least: i128,
     /// Greatest value.
     pub most: i128,
     /// Default value.
     pub default: i128,
-    /// What it does; empty if the object does not tell.
+    /// What it does; empty if the object does not describe it.
     pub text: String,
     /// Offset in the section .rodata.
     #[serde(skip)]
@@ -71,6 +71,13 @@ impl Place {
             (true, _) => (0, 1),
             (false, true) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
             (false, false) => (0, (1 << bits) - 1),
+        }
+    }
+
+    /// Writes `value` into `section`.
+    pub fn write(self, section: &mut [u8], value: i128) {
+        if let Some(place) = section.get_mut(self.offset..self.offset.saturating_add(self.size)) {
+            place.copy_from_slice(&value.to_le_bytes()[..self.size]);
         }
     }
 
@@ -223,25 +230,21 @@ impl OptionInfo {
 
     /// Writes `value` into the section.
     fn write(&self, section: &mut [u8], value: i128) {
-        let bytes = (value as i64).to_le_bytes();
-        let bytes = if value > i128::from(i64::MAX) { (value as u64).to_le_bytes() } else { bytes };
-        if let Some(place) = section.get_mut(self.offset..self.offset + self.size) {
-            place.copy_from_slice(&bytes[..self.size]);
-        }
+        let (offset, size) = (self.offset, self.size);
+        Place { offset, size, is_signed: self.least < 0, is_bool: false }.write(section, value);
     }
 }
 
-/// Sets `settings` (name and value) in `section`. Returns the options that were set.
+/// Sets `settings` (name and value) in `section`.
 ///
 /// # Errors
 /// An unknown option, with a list of the known ones; a value that is not allowed.
-pub(super) fn apply<'o>(
-    options: &'o [OptionInfo],
+pub(super) fn apply(
+    options: &[OptionInfo],
     settings: &[(String, String)],
     section: &mut [u8],
     scheduler: &str,
-) -> Result<Vec<&'o OptionInfo>, HostError> {
-    let mut set = Vec::new();
+) -> Result<(), HostError> {
     for (key, value) in settings {
         let found = options.iter().find_map(|option| Some((option, option.is_named(key)?)));
         let Some((option, unit)) = found else {
@@ -255,9 +258,8 @@ pub(super) fn apply<'o>(
             ))
         })?;
         option.write(section, parsed);
-        set.push(option);
     }
-    Ok(set)
+    Ok(())
 }
 
 fn unknown(options: &[OptionInfo], key: &str, scheduler: &str) -> String {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shortens the messages of libbpf and the verifier when they refuse a scheduler.
 
+use super::verdict::is_noise;
 use libbpf_rs::PrintLevel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -88,20 +89,6 @@ pub(super) fn condense(text: &str) -> String {
 /// Whether the line only follows from an earlier error.
 fn is_sequel(line: &str) -> bool {
     line.starts_with("failed to load object") || line.starts_with("failed to load BPF skeleton")
-}
-
-/// Lines of a log that explain nothing.
-fn is_noise(line: &str) -> bool {
-    line.is_empty()
-        || line.starts_with("processed ")
-        || line.starts_with("verification time")
-        || line.starts_with("stack depth")
-        || line.starts_with("libbpf:")
-        || line.starts_with("mark_precise")
-        || line.starts_with("cur state:")
-        || line.starts_with("old state:")
-        // The instructions that it followed, with their numbers.
-        || line.split_once(':').is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Barrier {
 }
 
 /// A semaphore: a futex as in sem_wait(3), or an eventfd if a set of objects contains it. Then the
-/// word only tells whether a wait is likely to block.
+/// word only shows whether a wait is likely to block.
 #[derive(Debug)]
 pub struct Semaphore {
     pub at: usize,

@@ -9,9 +9,9 @@
 //! | channel | pipe(2) or socketpair(2) |
 //! | set of objects | epoll(7), level-triggered |
 //!
-//! Memory is shared and made before the first fork; descriptors are made by the launcher and stay
-//! open only in tasks that use them, or that fork tasks which do. Nothing here needs an end of its
-//! own: every wait is one that SIGKILL ends.
+//! Memory is shared and allocated before the first fork. The launcher creates the descriptors; they
+//! stay open only in tasks that use them, or that fork such tasks. Nothing here needs cleanup:
+//! SIGKILL ends every wait.
 
 mod channel;
 mod counters;
@@ -48,11 +48,11 @@ pub struct Objects {
     sets: Vec<Vec<ObjectId>>,
     /// Names by the numbers of the trace.
     infos: Vec<ObjectInfo>,
-    /// By description.
+    /// Uses by description.
     uses: Vec<Uses>,
 }
 
-/// Room of an object that is no queue: a cache line.
+/// Space for an object that is not a queue: a cache line.
 const CELL_LEN: usize = 64;
 
 impl Objects {

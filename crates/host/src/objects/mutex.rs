@@ -3,8 +3,8 @@
 //!
 //! A word contains its owner's thread id, as the kernel's robust and priority-inheritance futexes
 //! require (Documentation/locking/robust-futex-ABI.rst, pi-futex.rst). Free and uncontended ones
-//! need no system call. libc's mutexes are not used: tasks that tasks fork are created by clone(2)
-//! with CLONE_PARENT, without libc's knowledge, so it would write a wrong thread id.
+//! need no system call. libc's mutexes are not used. Tasks fork tasks by clone(2) with
+//! CLONE_PARENT, without libc's knowledge, so libc would write a wrong thread id.
 //!
 //! Robust: each task has a list of the mutexes that it holds, registered with the kernel. When the
 //! task ends, the next task gets the mutex and is informed.
@@ -68,7 +68,7 @@ impl MutexCell {
             } else if now & FUTEX_WAITERS != 0 || replace(now | FUTEX_WAITERS) {
                 on_block();
                 sys::futex_wait(&self.word, now | FUTEX_WAITERS);
-                // Whether others sleep too is not known any more.
+                // Other tasks may sleep too, but this is no longer known.
                 claim = tid | FUTEX_WAITERS;
             }
         }
@@ -77,8 +77,8 @@ impl MutexCell {
     fn lock_pi(&self, on_block: &mut dyn FnMut()) -> io::Result<Taken> {
         on_block();
         match sys::futex_lock_pi(&self.word) {
-            // The kernel sees that this wait can never end. As with pthread's normal mutex, it
-            // does not; the launcher sees it too.
+            // The kernel detects that this wait can never end. As with pthread's normal mutex, it
+            // does not end; the launcher detects it too.
             Err(error) if error.raw_os_error() == Some(libc::EDEADLK) => sleep_for_ever(),
             result => result?,
         }
@@ -160,7 +160,7 @@ impl HeldMutexes {
         } else {
             cell.lock_plain(self.tid, on_block)
         };
-        // The list grows at its head.
+        // New entries are added at the head of the list.
         cell.node.store(self.head.next.load(Ordering::Relaxed), Ordering::Relaxed);
         self.head.next.store(entry, Ordering::Release);
         self.head.pending.store(0, Ordering::Relaxed);

@@ -13,7 +13,7 @@ pub const WRITES: u8 = 2;
 pub struct Uses(Vec<u8>);
 
 impl Uses {
-    /// Of object `index`.
+    /// The ends that it uses of object `index`.
     pub fn get(&self, index: usize) -> u8 {
         self.0.get(index).copied().unwrap_or(0)
     }
@@ -21,7 +21,7 @@ impl Uses {
     /// The ends that every description of a checked workload uses.
     ///
     /// An end that no task uses stays open in the tasks that use the other end. A transfer then
-    /// waits for ever, as in the model, instead of finding a closed end.
+    /// waits forever, as in the model, instead of finding a closed end.
     pub fn of(workload: &Workload) -> Vec<Self> {
         let none = Self(vec![0; workload.objects.len()]);
         let mut all = vec![none.clone(); workload.tasks.len()];

@@ -278,7 +278,7 @@ impl<'a> Player<'a> {
         sys::exit_now(0)
     }
 
-    /// The task returns from a wait: reads its working set.
+    /// Handles the task's return from a wait: reads its working set.
     fn come_back(&mut self) {
         if self.buffers.has_working_set() {
             self.buffers.touch_working_set();

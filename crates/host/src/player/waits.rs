@@ -23,7 +23,8 @@ impl<'a> Waits<'a> {
         Self { slot, marks, is_traced, is_marked: Cell::new(false) }
     }
 
-    /// The task is about to block, as far as it can know, on `object` (numbered as in the trace).
+    /// Records that the task is about to block on `object` (numbered as in the trace), as far as it
+    /// can know.
     pub fn begin(&self, object: ObjectId) {
         self.slot.blocked_on.store(object.0 + 1, Ordering::Relaxed);
         if self.is_traced {
@@ -32,13 +33,13 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The wait is over, or did not take place.
+    /// Records that the wait is over, or did not take place.
     pub fn end(&self) {
         self.slot.blocked_on.store(0, Ordering::Relaxed);
     }
 
-    /// The task is about to sleep for another reason. An earlier mark without a sleep must not
-    /// explain this one.
+    /// Records that the task is about to sleep for another reason. An earlier mark without a sleep
+    /// must not explain this sleep.
     pub fn sleeps_alone(&self) {
         if self.is_marked.take() {
             self.marks.push(Mark::Unblock);

@@ -28,7 +28,7 @@ use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::sync::atomic::Ordering;
 
-/// No task has this pid.
+/// The number for a pid without a task.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,8 +105,8 @@ impl TraceAccount {
         self.since_ns = now_ns;
     }
 
-    /// The task is switched in on `cpu`. `preempts`: it replaces a task that was still runnable, or
-    /// idle.
+    /// Handles the task being switched in on `cpu`. `preempts`: it replaces a task that was still
+    /// runnable, or idle.
     fn switch_in(&mut self, now_ns: u64, cpu: u32, preempts: bool) {
         let wait_ns = now_ns.saturating_sub(self.since_ns);
         if self.state == State::Queued && self.was_woken && preempts && wait_ns < AT_ONCE_NS {
@@ -117,7 +117,7 @@ impl TraceAccount {
     }
 }
 
-/// How tasks are called.
+/// The names of tasks.
 pub trait Names {
     /// Name and description of the task in slot `index`; `nth` counts the tasks of its description
     /// that were forked.
@@ -189,7 +189,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Time 0 is known: reads the pids of the held tasks and announces them.
+    /// Handles time 0 being known: reads the pids of the held tasks and announces them.
     pub fn begin(&mut self, zero_ns: u64) {
         self.zero_ns = zero_ns;
         for (number, info) in self.names.objects().iter().enumerate() {
@@ -367,8 +367,8 @@ impl<'a> Converter<'a> {
         self.event(time_ns, cpu, kind);
     }
 
-    /// `task` (or none of the run) ran on `cpu` up to now, without a traced switch since `came_ns`;
-    /// `instead` (or none) was assumed to run there.
+    /// Infers switches: `task` (or none of the run) ran on `cpu` up to now, without a traced switch
+    /// since `came_ns`; `instead` (or none) was assumed to run there.
     fn infer(&mut self, now_ns: u64, came_ns: u64, cpu: u32, task: u32, instead: u32) {
         let account = |number: u32| self.accounts.get(number as usize);
         let prev = account(instead).filter(|a| a.state == State::Running && a.cpu == cpu);
@@ -426,7 +426,7 @@ impl<'a> Converter<'a> {
             }
             State::Sleeping | State::Gone => {
                 if account.state == State::Gone {
-                    // It slept, then, and did not wait.
+                    // So it slept, and did not wait.
                     account.state = State::Sleeping;
                     self.sink.amend_out(TaskId(task), SwitchOut::Sleeping);
                 }
@@ -472,21 +472,21 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// All events are converted: tasks that left a CPU without a traced switch, never returned and
-    /// were reaped have exited.
+    /// Handles the end of all events: tasks that left a CPU without a traced switch, never returned
+    /// and were reaped have exited.
     pub fn infer_exits(&mut self) {
         for task in 0..(self.accounts.len() as u32).min(self.memory.nr_slots()) {
             let is_reaped = self.memory.slot(task).is_reaped.load(Ordering::Acquire) == 1;
             let account = &mut self.accounts[task as usize];
             if account.state == State::Gone && is_reaped && self.sink.exited(TaskId(task)) {
-                // The switch is one that was inferred before, and its wait was none.
+                // This switch was inferred before, and its wait does not count.
                 account.state = State::Dead;
                 self.nr_events += 1;
             }
         }
     }
 
-    /// The run has ended.
+    /// Ends the conversion of the run.
     pub fn finish(self) -> (Vec<TraceAccount>, Vec<String>) {
         let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
         self.sink.end(end_ns.saturating_sub(self.zero_ns));
@@ -525,7 +525,7 @@ mod tests {
         convert_reaped(items, &[])
     }
 
-    /// The same, at the end of which tasks were reaped.
+    /// Converts the items of a run at whose end tasks were reaped.
     fn convert_reaped(
         items: &[(u64, Item)],
         reaped: &[u32],
@@ -555,7 +555,7 @@ mod tests {
         let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
         let items = [
             (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
-            // 100 has left for a stranger, who came 1000 before it leaves itself.
+            // 100 was replaced by a task outside of the run, which came 1000 before its own end.
             (5000, record(5000, UNSEEN, 0, 100, SwitchOut::Idle)),
             (5000, Item::Kernel(ago(5000, 1000))),
             (5000, record(5000, SWITCH, 0, 101, SwitchOut::Idle)),
@@ -593,7 +593,7 @@ mod tests {
         let (sink, accounts, nr_inferred) = convert(&[
             (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
             (3000, record(3000, SWITCH, 100, 0, SwitchOut::Preempted)),
-            // 101 leaves at 9000, having come 4000 before; nobody saw it come.
+            // 101 leaves at 9000 and came 4000 before that; no switch to it was traced.
             (9000, record(9000, UNSEEN, 101, 0, SwitchOut::Idle)),
             (9000, Item::Kernel(ago(9000, 4000))),
             (9000, record(9000, SWITCH, 101, 100, SwitchOut::Preempted)),
@@ -617,11 +617,12 @@ mod tests {
         let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
         let (sink, accounts, nr_inferred) = convert(&[
             (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
-            // A stranger leaves at 5000 for 101, and has been there for 1000: 100 had left.
+            // A task outside of the run leaves at 5000 for 101, and has run for 1000: 100 had left
+            // before.
             (5000, record(5000, UNSEEN, 0, 100, SwitchOut::Idle)),
             (5000, Item::Kernel(ago(5000, 1000))),
             (5000, record(5000, SWITCH, 0, 101, SwitchOut::Idle)),
-            // 100 leaves at 6000 and says it came before 101 did: that cannot be.
+            // 100 leaves at 6000 and reports that it came before 101 did, which is impossible.
             (6000, record(6000, UNSEEN, 100, 101, SwitchOut::Idle)),
             (6000, Item::Kernel(ago(6000, 5500))),
             (6000, record(6000, SWITCH, 100, 0, SwitchOut::Dead)),
@@ -651,7 +652,7 @@ mod tests {
             (3500, record(3500, WAKEUP, 100, 0, SwitchOut::Idle)),
             (4000, record(4000, SWITCH, 0, 100, SwitchOut::Idle)),
             (5000, record(5000, SWITCH, 100, 0, SwitchOut::Sleeping)),
-            // Neither its wake-up nor its coming was traced.
+            // Neither its wake-up nor the switch to it was traced.
             (7000, record(7000, UNSEEN, 100, 0, SwitchOut::Idle)),
             (7000, Item::Kernel(ago(7000, 400))),
             (7000, record(7000, SWITCH, 100, 0, SwitchOut::Dead)),
@@ -665,7 +666,7 @@ mod tests {
         assert_eq!(left(1500), Some(slept));
         assert_eq!(left(5600), Some(EventKind::Wakeup { task: TaskId(0), waker: None }));
         assert_eq!(nr_inferred, 3);
-        // Waits: 1000 after its release, 500 after its wake-up, none.
+        // Waits: 1000 after its release, 500 after its wake-up, and no third one.
         assert_eq!((accounts[0].run_delay_ns, accounts[0].nr_waits), (1500, 3));
         assert_eq!(accounts[0].run_ns, 500 + 1000 + 400);
     }
@@ -676,7 +677,7 @@ mod tests {
         let (sink, ..) = convert(&[
             (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
             (2100, own(Mark::Block(3))),
-            // Preempted on the way: the wait is still to come.
+            // It was preempted before the wait, which is still to come.
             (2200, record(2200, SWITCH, 100, 0, SwitchOut::Preempted)),
             (2300, record(2300, SWITCH, 0, 100, SwitchOut::Idle)),
             (2400, record(2400, SWITCH, 100, 0, SwitchOut::Sleeping)),
@@ -685,7 +686,7 @@ mod tests {
             (2700, record(2700, SWITCH, 100, 0, SwitchOut::Sleeping)),
             (2800, record(2800, WAKEUP, 100, 0, SwitchOut::Idle)),
             (2900, record(2900, SWITCH, 0, 100, SwitchOut::Idle)),
-            // Nothing to wait for, and then a sleep of its own.
+            // There is nothing to wait for; then it sleeps for another reason.
             (3000, own(Mark::Block(4))),
             (3100, own(Mark::Unblock)),
             (3200, record(3200, SWITCH, 100, 0, SwitchOut::Sleeping)),
@@ -705,7 +706,8 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_left_out() {
         let (sink, _, nr_inferred) = convert(&[
-            // 100 has never been seen off the CPU, a pid of another run, an `ago` without `unseen`.
+            // 100 has never left the CPU in the trace; a pid of another run; an `ago` without
+            // `unseen`.
             (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
             (3000, record(3000, UNSEEN, 100, 77, SwitchOut::Idle)),
             (3000, Item::Kernel(Record { time_ns: 3000, word: AGO << 58 })),

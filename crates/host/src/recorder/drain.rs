@@ -65,7 +65,7 @@ fn work(
     stop: &AtomicBool,
     sender: &Sender<Batch>,
 ) -> u64 {
-    // Without the rights it works at normal priority: losses would be counted and shown.
+    // Without the rights it works at normal priority: the recorder counts and reports losses.
     let raw = RawSchedAttr {
         size: size_of::<RawSchedAttr>() as u32,
         policy: libc::SCHED_FIFO as u32,

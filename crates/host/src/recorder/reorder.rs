@@ -36,7 +36,7 @@ impl<'a> Reorder<'a> {
         self.sink.object(object, info);
     }
 
-    /// An event that is later than all before.
+    /// Adds an event that is later than all before.
     #[inline]
     pub fn event(&mut self, event: Event) {
         self.held.push_back(event);
@@ -48,7 +48,7 @@ impl<'a> Reorder<'a> {
         }
     }
 
-    /// A late event. It is placed after the events with the same time.
+    /// Adds a late event, after the events with the same time.
     pub fn late_event(&mut self, event: Event) {
         let event = Event { time_ns: event.time_ns.max(self.gone_ns), ..event };
         let at = self.held.partition_point(|held| held.time_ns <= event.time_ns);
@@ -67,7 +67,8 @@ impl<'a> Reorder<'a> {
         }
     }
 
-    /// `task` exited when it last left its CPU. Returns false if that event was passed on already.
+    /// Records that `task` exited when it last left its CPU. Returns false if that event was
+    /// already passed on.
     pub fn exited(&mut self, task: TaskId) -> bool {
         let left = |event: &Event| match event.kind {
             EventKind::Switch { prev, .. } => prev == Some(task),
@@ -116,7 +117,7 @@ mod tests {
         let at = |task| sink.events.iter().position(|e| e.kind == event(0, task).kind).unwrap();
         assert_eq!(times[at(1)], 101);
         assert_eq!((times[at(2)], times[at(2) - 1]), (100, 100));
-        // Nine events are gone, up to time 18 (the tenth): the oldest takes that time.
+        // Nine events have been passed on, up to time 18 (the tenth): the oldest takes that time.
         assert_eq!(times[at(3)], 18);
     }
 }

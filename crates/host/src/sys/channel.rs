@@ -95,7 +95,7 @@ pub fn epoll_of(fds: impl Iterator<Item = i32>) -> io::Result<i32> {
         let added =
             check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }.into());
         match added {
-            // The same object twice in a set.
+            // The same object twice in a set is allowed.
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
             Err(error) => {
                 super::close(epoll);

@@ -27,7 +27,7 @@ pub struct RobustHead {
 
 /// Registers the calling thread's list. It must not move until the thread ends, hence the lifetime.
 pub fn set_robust_list(head: &'static RobustHead) -> io::Result<()> {
-    // SAFETY: the head is valid for ever, and its entries are atomics in mapped memory.
+    // SAFETY: the head is valid forever, and its entries are atomics in mapped memory.
     check(unsafe {
         libc::syscall(libc::SYS_set_robust_list, head as *const RobustHead, size_of::<RobustHead>())
     })
@@ -36,8 +36,7 @@ pub fn set_robust_list(head: &'static RobustHead) -> io::Result<()> {
 
 /// Sleeps while `word` is `expected`. Returns false if it had another value.
 pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
-    // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's
-    // business.
+    // SAFETY: the word is valid and aligned; no timeout. The caller handles spurious returns.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -65,8 +64,8 @@ pub fn futex_wake_all(word: &AtomicU32) -> u32 {
 
 /// Moves the task that sleeps on `from`, which must be 0, to `to`, after all that sleep there.
 pub fn futex_requeue(from: &AtomicU32, to: &AtomicU32) {
-    // SAFETY: both words are valid and aligned. Wakes none, moves one. Where it fails the sleeper
-    // stays where it is.
+    // SAFETY: both words are valid and aligned. Wakes none, moves one. If it fails, the task
+    // continues to sleep on its word.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -4,7 +4,7 @@
 //! Each function is one call (or a fixed short sequence) with its result as `io::Result`. They use
 //! `libc`; calls without a function there (sched_setattr, clone, pidfd_open, futex, capset) use
 //! `syscall(2)` with the numbers and structures of the kernel's uapi headers. Functions do not
-//! allocate, unless their documentation says it, so they may be used in a process forked from a
+//! allocate, unless their documentation states it, so they may be used in a process forked from a
 //! program with threads.
 
 mod channel;

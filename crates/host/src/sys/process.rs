@@ -28,7 +28,7 @@ pub fn gettid() -> u32 {
 /// threads may only do what is safe there (it takes no lock that another thread may hold; glibc
 /// keeps its allocator usable).
 pub fn fork() -> io::Result<Option<u32>> {
-    // SAFETY: the caller keeps to the rule above.
+    // SAFETY: the caller follows the rule above.
     let pid = check(unsafe { libc::fork() }.into())?;
     Ok((pid != 0).then_some(pid as u32))
 }
@@ -75,7 +75,7 @@ pub fn wait_peek(pid: Option<u32>, is_blocking: bool) -> io::Result<Option<u32>>
 }
 
 /// Exit code of a child that has ended, or the negative number of the signal that ended it, without
-/// reaping it. `None`: it lives. A reaped child counts as ended with 0.
+/// reaping it. `None`: the child is alive. A reaped child counts as ended with 0.
 pub fn wait_code(pid: u32) -> Option<i32> {
     // SAFETY: zeroed siginfo is valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };

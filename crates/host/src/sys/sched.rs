@@ -51,7 +51,7 @@ impl RawSchedAttr {
             Policy::Deadline => {
                 let DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim } = attr.deadline;
                 (raw.runtime, raw.deadline, raw.period) = (runtime_ns, deadline_ns, period_ns);
-                // Without it the kernel refuses forks of a DEADLINE task (sched(7)).
+                // Without this flag the kernel refuses forks of a DEADLINE task (sched(7)).
                 raw.flags |= RESET_ON_FORK;
                 if reclaim {
                     raw.flags |= RECLAIM;
@@ -81,7 +81,7 @@ pub fn sched_setattr(pid: u32, raw: &RawSchedAttr) -> io::Result<()> {
         .map(drop)
 }
 
-/// Reads them back.
+/// Reads the attributes back.
 pub fn sched_getattr(pid: u32) -> io::Result<RawSchedAttr> {
     let mut raw = RawSchedAttr::default();
     // SAFETY: `raw` is valid for RAW_LEN bytes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of the host lane share: what this machine can do, and small workloads.
+//! Shared parts of the tests of the host lane: what this machine supports, and small workloads.
 //!
-//! Tests that need root or BPF run wherever they can. Elsewhere they are skipped. In CI
-//! (CI=true) root is expected and BPF must load wherever the kernel has BTF: there a recorder that
+//! Tests that need root or BPF run on every machine that allows it, and are skipped on others. In
+//! CI (CI=true) root is expected, and BPF must load if the kernel has BTF: there a recorder that
 //! does not load is a failure, not a skip.
 
 #![allow(dead_code, missing_docs)] // Each test binary uses its own part.
@@ -17,7 +17,7 @@ pub fn is_ci() -> bool {
     std::env::var("CI").as_deref() == Ok("true")
 }
 
-/// Whether root is there; says why not.
+/// Whether this process is root; otherwise prints why the test is skipped.
 pub fn has_root() -> bool {
     let has = schedlab_host::lane::is_root();
     assert!(has || !is_ci(), "CI runs these tests as root");
@@ -27,7 +27,8 @@ pub fn has_root() -> bool {
     has
 }
 
-/// Whether real-time policies and the attributes of others may be set; says why not.
+/// Whether this process may set real-time policies and attributes of other users' tasks; otherwise
+/// prints why not.
 pub fn has_nice() -> bool {
     let has = has_root() && schedlab_host::lane::may_set_policies();
     assert!(has || !is_ci(), "CI runs these tests with CAP_SYS_NICE");
@@ -37,7 +38,7 @@ pub fn has_nice() -> bool {
     has
 }
 
-/// Whether the BPF recorder works; says why not.
+/// Whether the BPF recorder works; otherwise prints why not.
 pub fn has_bpf() -> bool {
     if !has_root() {
         return false;
@@ -80,8 +81,8 @@ pub fn play(request: &HostRequest) -> (HostOutcome, MemorySink) {
     (outcome, sink)
 }
 
-/// Plays `request` until `holds`, at most ten times: other load on the machine spoils attempts, a
-/// defect spoils all of them.
+/// Plays `request` until `holds`, at most ten times: other load on the machine disturbs single
+/// attempts, a defect disturbs all of them.
 pub fn play_until(
     request: &HostRequest,
     holds: impl Fn(&HostOutcome, &MemorySink) -> bool,
