@@ -3,7 +3,7 @@
 //! port that ends it.
 
 use schedlab_guest::protocol::{
-    BODY, DEBUG_EXIT_PORT, MAGIC, PAUSE_IN_TWO_SECONDS, PAUSE_PORT, SHARED_BYTES, word,
+    BODY, DEBUG_EXIT_PORT, MAGIC, Message, PAUSE_IN_TWO_SECONDS, PAUSE_PORT, SHARED_BYTES, word,
 };
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -72,11 +72,12 @@ impl Shared {
         unsafe { self.start.add(at).cast::<u64>().write_volatile(value.to_le()) };
     }
 
-    /// The request's bytes.
-    pub fn request(&self) -> Vec<u8> {
+    /// The request.
+    pub fn request(&self) -> Message {
         let len = self.word(word::REQUEST_LEN).min((SHARED_BYTES - BODY) as u64) as usize;
         // SAFETY: within the mapping.
-        unsafe { std::slice::from_raw_parts(self.start.add(BODY), len) }.to_vec()
+        let bytes = unsafe { std::slice::from_raw_parts(self.start.add(BODY), len) }.to_vec();
+        Message { kind: self.word(word::KIND), bytes }
     }
 
     /// Writes reply and trace and marks them as complete. The caller has checked that they fit.

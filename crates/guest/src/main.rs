@@ -2,13 +2,15 @@
 //! The init of the kernels that `schedlab vm` boots. It contains the host lane.
 //!
 //! It mounts the kernel's file systems and finds the shared memory. It waits until the boot's own
-//! work is done (then the host may take a snapshot), runs the request with the host lane, writes
+//! work is done; then the host may take a snapshot. It runs the request with the host lane, writes
 //! result and trace back, and ends QEMU. No other program runs in the guest. It is linked
 //! statically, because the guest has no libraries.
 
+mod command;
 mod devices;
 mod mounts;
 mod run;
+mod scheduler;
 
 use schedlab_guest::protocol::{DEBUG_EXIT_DONE, stage, word};
 
@@ -46,7 +48,7 @@ fn main() {
         run::sleep_until(ready_at + ROUND_NS);
     }
     shared.set_word(word::STAGE, stage::WORKING);
-    let (reply, trace) = run::answer(&shared.request());
+    let (reply, trace) = run::answer(shared.request());
     shared.answer(&reply, &trace);
     devices::end(DEBUG_EXIT_DONE);
 }

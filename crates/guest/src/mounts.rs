@@ -31,7 +31,7 @@ pub fn mount_all() {
     for controller in ["+cpu", "+cpuset"] {
         let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", controller);
     }
-    // Sessions are no unit of scheduling here: one program starts everything.
+    // Sessions are not a unit of scheduling here: one program starts everything.
     let _ = fs::write("/proc/sys/kernel/sched_autogroup_enabled", "0");
 }
 

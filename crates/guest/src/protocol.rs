@@ -10,6 +10,7 @@
 //! (JSON) followed by the trace (schedlab's own log).
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use schedlab_host::ext::verdict::ObjectLog;
 use schedlab_model::{CpuMask, Nanos, Workload};
 use schedlab_run::{LaneError, RunResult};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub const BODY: usize = 4096;
 /// Identifies the memory as this protocol's, and its version: "slabvm" and a number. The number
 /// increases whenever an older guest would not understand the protocol: another device, another
 /// form of the request.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x03\x00");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x04\x00");
 
 /// Offsets of the words.
 pub mod word {
@@ -38,6 +39,18 @@ pub mod word {
     /// Not 0: the clock counts instructions. The guest has itself paused, at a fixed time, before
     /// it reads the request.
     pub const PAUSES: usize = 40;
+    /// What the request asks for: [`super::kind`].
+    pub const KIND: usize = 48;
+}
+
+/// Kinds of requests.
+pub mod kind {
+    /// [`super::Request::Run`].
+    pub const RUN: u64 = 0;
+    /// [`super::Request::Verify`].
+    pub const VERIFY: u64 = 1;
+    /// [`super::Request::RunUnder`].
+    pub const RUN_UNDER: u64 = 2;
 }
 
 /// Stages of a guest.
@@ -74,6 +87,57 @@ pub const PAUSE_PORT: u16 = 0x443;
 /// Starts the watchdog: it expires two seconds later.
 pub const PAUSE_IN_TWO_SECONDS: u8 = 0x0e;
 
+/// What a guest is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// To run a workload.
+    Run(GuestRequest),
+    /// To load each program of a scheduler, and to return the verifier's log.
+    Verify(ExtRequest),
+    /// To run a workload while a program has its scheduler loaded.
+    RunUnder(GuestRequest, SchedulerCommand),
+}
+
+/// A request as it is sent: its kind is a word of the first page.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Message {
+    /// One of [`kind`].
+    pub kind: u64,
+    /// The request.
+    pub bytes: Vec<u8>,
+}
+
+impl Request {
+    /// Encodes the request. Both ends are built from the same sources and check this ([`MAGIC`]),
+    /// so other versions need not be read. A workload's expectations are left out, because lanes
+    /// ignore them.
+    pub fn encode(&self) -> Message {
+        match self {
+            Self::Run(request) => Message { kind: kind::RUN, bytes: bytes_of(request) },
+            Self::Verify(request) => Message { kind: kind::VERIFY, bytes: bytes_of(request) },
+            Self::RunUnder(request, command) => {
+                Message { kind: kind::RUN_UNDER, bytes: bytes_of(&(request, command)) }
+            }
+        }
+    }
+
+    /// Decodes a request of [`Self::encode`]. Fails if bytes are missing, left over or invalid. A
+    /// wrong length allocates no memory.
+    pub fn decode(message: &Message) -> std::io::Result<Self> {
+        match message.kind {
+            kind::RUN => borsh::from_slice(&message.bytes).map(Self::Run),
+            kind::VERIFY => borsh::from_slice(&message.bytes).map(Self::Verify),
+            kind::RUN_UNDER => borsh::from_slice(&message.bytes)
+                .map(|(request, command)| Self::RunUnder(request, command)),
+            other => Err(std::io::Error::other(format!("kind {other} is not known"))),
+        }
+    }
+}
+
+fn bytes_of(request: &impl BorshSerialize) -> Vec<u8> {
+    borsh::to_vec(request).expect("a sequence holds fewer than 2^32 items")
+}
+
 /// One run.
 #[derive(Clone, PartialEq, Eq, Debug, BorshSerialize, BorshDeserialize)]
 pub struct GuestRequest {
@@ -107,19 +171,22 @@ pub struct ExtRequest {
     pub options: Vec<(String, String)>,
 }
 
-impl GuestRequest {
-    /// Encodes the request. Both ends are built from the same sources and check this ([`MAGIC`]),
-    /// so other versions need not be read. The workload's expectations are left out, because lanes
-    /// ignore them.
-    pub fn encode(&self) -> Vec<u8> {
-        borsh::to_vec(self).expect("a sequence holds fewer than 2^32 items")
-    }
+/// A program that loads a sched_ext scheduler and stays until it is interrupted.
+#[derive(Clone, PartialEq, Eq, Debug, BorshSerialize, BorshDeserialize)]
+pub struct SchedulerCommand {
+    /// Its path in the guest, and its arguments.
+    pub argv: Vec<String>,
+    /// The program and the libraries that it needs.
+    pub files: Vec<GuestFile>,
+}
 
-    /// Decodes a request of [`Self::encode`]. Fails if bytes are missing, left over or invalid. A
-    /// wrong length allocates no memory.
-    pub fn decode(bytes: &[u8]) -> std::io::Result<Self> {
-        borsh::from_slice(bytes)
-    }
+/// A program or a library in the guest.
+#[derive(Clone, PartialEq, Eq, Debug, BorshSerialize, BorshDeserialize)]
+pub struct GuestFile {
+    /// Absolute path.
+    pub path: String,
+    /// Bytes of the file.
+    pub content: Vec<u8>,
 }
 
 /// An error of the guest's lane.
@@ -173,6 +240,8 @@ pub struct GuestReply {
     pub nr_rounds: u64,
     /// Time of all rounds (ns of the guest).
     pub rounds_ns: u64,
+    /// The verifier's logs, if they were asked for.
+    pub verified: Option<ObjectLog>,
 }
 
 /// The state in /sys/kernel/sched_ext.
@@ -298,7 +367,7 @@ mod tests {
                 "b62c4057ca73f7a541a5bcbc9d909da2f30ba06eafa551753764e42d256cf096",
             ),
             (
-                request().encode(),
+                Request::Run(request()).encode().bytes,
                 "c152f66b2fcc99de864f68c6088d84426223d4ff4dee0b44e8232e8361399ece",
             ),
         ];
@@ -309,23 +378,35 @@ mod tests {
 
     #[test]
     fn a_request_comes_back_as_it_went() {
-        assert_eq!(GuestRequest::decode(&request().encode()).unwrap(), request());
+        let ext = request().ext.unwrap();
+        let file = GuestFile { path: "/scheduler/x".into(), content: vec![1, 2] };
+        let command = SchedulerCommand { argv: vec!["x".into(), "-v".into()], files: vec![file] };
+        let mut requests = vec![
+            Request::Run(request()),
+            Request::Verify(ext),
+            Request::RunUnder(request(), command),
+        ];
         for builtin in schedlab_workload::BUILTINS {
             let workload = schedlab_workload::builtin(builtin.name, &[]).unwrap();
-            let sent = GuestRequest { workload, ext: None, ..request() };
-            assert_eq!(GuestRequest::decode(&sent.encode()).unwrap(), sent, "{}", builtin.name);
+            requests.push(Request::Run(GuestRequest { workload, ext: None, ..request() }));
+        }
+        for sent in requests {
+            assert_eq!(Request::decode(&sent.encode()).unwrap(), sent);
         }
         assert_eq!(borsh::from_slice::<Vec<Op>>(&borsh::to_vec(&ops()).unwrap()).unwrap(), ops());
     }
 
     #[test]
     fn bytes_that_are_no_request_are_refused_and_allocate_nothing() {
-        let bytes = request().encode();
+        let whole = Request::Run(request()).encode();
+        let decode =
+            |bytes: &[u8]| Request::decode(&Message { bytes: bytes.to_vec(), ..whole.clone() });
+        let bytes = &whole.bytes;
         for len in 0..bytes.len() {
-            assert!(GuestRequest::decode(&bytes[..len]).is_err(), "{len}");
+            assert!(decode(&bytes[..len]).is_err(), "{len}");
         }
-        let long = [bytes.as_slice(), &[0]].concat();
-        assert!(GuestRequest::decode(&long).is_err());
+        assert!(decode(&[bytes.as_slice(), &[0]].concat()).is_err());
+        assert!(Request::decode(&Message { kind: 77, ..whole.clone() }).is_err());
         assert!(borsh::from_slice::<Vec<u64>>(&u32::MAX.to_le_bytes()).is_err());
         let cpu = borsh::to_vec(&vec![1024_u32]).unwrap();
         let error = borsh::from_slice::<CpuMask>(&cpu).unwrap_err();
@@ -333,8 +414,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x81;
-            // Whatever it says, it does not panic.
-            let _ = GuestRequest::decode(&damaged);
+            // Whatever the result is, decoding does not panic.
+            let _ = decode(&damaged);
         }
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs one request with the host lane.
 
+use crate::command::Running;
+use crate::scheduler::{self, Scheduler};
 use schedlab_guest::protocol::{
-    BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES,
+    BODY, ExtState, GuestReply, GuestRequest, Message, Request, SHARED_BYTES,
 };
-use schedlab_host::ext::{self, Loaded, Source};
+use schedlab_host::ext::{self, Build};
 use schedlab_host::{HostLane, Pace};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
@@ -50,18 +52,17 @@ pub fn prepare() {
     schedlab_host::prepare_recorder(Pace::quiet_ring_size(nr_cpus));
 }
 
-/// Runs the request. Returns reply and trace as bytes for the host.
-pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
+/// Does what is asked. Returns reply and trace as bytes for the host.
+pub fn answer(request: Message) -> (Vec<u8>, Vec<u8>) {
     let log_from = last_log_number();
     let mut reply = GuestReply { ext_before: ext_state(), ..GuestReply::default() };
     let mut trace = Vec::new();
-    let played = catch_unwind(AssertUnwindSafe(|| play(request, &mut trace, &mut reply)));
-    let played = played.unwrap_or_else(|_| {
+    let done = catch_unwind(AssertUnwindSafe(|| act(request, &mut trace, &mut reply)));
+    let done = done.unwrap_or_else(|_| {
         Err(LaneError::System("the guest's init panicked: see the console's text".into()))
     });
-    match played {
-        Ok(result) => reply.result = Some(result),
-        Err(error) => reply.error = Some(error.into()),
+    if let Err(error) = done {
+        reply.error = Some(error.into());
     }
     if reply.ext_after.is_none() {
         reply.ext_after = ext_state();
@@ -83,19 +84,49 @@ pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (bytes, trace)
 }
 
+fn act(message: Message, trace: &mut Vec<u8>, reply: &mut GuestReply) -> Result<(), LaneError> {
+    let request = Request::decode(&message)
+        .map_err(|error| LaneError::System(format!("the request cannot be read: {error}")))?;
+    // Each task pays for the memory of init that it inherits: a program of 30 MB, kept here twice,
+    // added 30 ms to the CPU time of each.
+    drop(message);
+    match request {
+        Request::Run(request) => {
+            write(&request.writes)?;
+            let scheduler = request.ext.as_ref().map(scheduler::load).transpose()?;
+            let scheduler = scheduler.unwrap_or(Scheduler::Kernel);
+            reply.result = Some(play(request, scheduler, trace, reply)?);
+        }
+        Request::RunUnder(request, command) => {
+            write(&request.writes)?;
+            scheduler::write_configuration();
+            let scheduler = Scheduler::Program(Running::start(command)?);
+            reply.result = Some(play(request, scheduler, trace, reply)?);
+        }
+        Request::Verify(ext) => {
+            let source = scheduler::keep(&ext)?;
+            let log = ext::verify(&source, &Build::default(), &ext.options);
+            reply.verified = Some(log.map_err(LaneError::from)?);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the files of a request.
+fn write(files: &[(String, String)]) -> Result<(), LaneError> {
+    files.iter().try_for_each(|(path, text)| {
+        fs::write(path, text).map_err(|error| {
+            LaneError::Unavailable(format!("writing {text:?} to {path} in the guest: {error}"))
+        })
+    })
+}
+
 fn play(
-    request: &[u8],
+    request: GuestRequest,
+    mut scheduler: Scheduler,
     trace: &mut Vec<u8>,
     reply: &mut GuestReply,
 ) -> Result<RunResult, LaneError> {
-    let request: GuestRequest = GuestRequest::decode(request)
-        .map_err(|error| LaneError::System(format!("the request cannot be read: {error}")))?;
-    for (path, text) in &request.writes {
-        fs::write(path, text).map_err(|error| {
-            LaneError::Unavailable(format!("writing {text:?} to {path} in the guest: {error}"))
-        })?;
-    }
-    let loaded = request.ext.as_ref().map(load).transpose()?;
     let mut pace = Pace::quiet(&request.workload, request.cpus.weight());
     pace.instruction_ns = request.instruction_ns;
     let run = RunRequest {
@@ -112,40 +143,19 @@ fn play(
     // The result shows the first round; of the others it only matters that they end.
     while let Some(soak_ns) = request.soak_ns
         && monotonic_ns() - begin < soak_ns
-        && loaded.as_ref().is_none_or(|loaded| still_loaded(loaded).is_ok())
+        && scheduler.check().is_ok()
     {
         HostLane.run_at(&run, Some(pace), &mut NullSink)?;
         reply.nr_rounds += 1;
     }
     reply.rounds_ns = monotonic_ns() - begin;
-    if let Some(loaded) = loaded {
+    if !matches!(scheduler, Scheduler::Kernel) {
         reply.ext_after = ext_state();
-        still_loaded(&loaded)?;
-        let counters = loaded.stats().map_err(LaneError::from)?;
-        reply.ext_counters = counters.into_iter().map(|found| (found.name, found.value)).collect();
-        loaded.detach().map_err(LaneError::from)?;
     }
+    scheduler.check()?;
+    reply.ext_counters = scheduler.counters()?;
+    scheduler.stop()?;
     Ok(result)
-}
-
-/// Loads the request's scheduler.
-fn load(request: &ExtRequest) -> Result<Loaded, LaneError> {
-    const PATH: &str = "/tmp/scheduler.bpf.o";
-    fs::write(PATH, &request.object)
-        .map_err(|error| LaneError::System(format!("writing the scheduler's object: {error}")))?;
-    ext::load(&Source::File(PATH.into()), &request.options).map_err(LaneError::from)
-}
-
-/// Checks that the scheduler is still loaded. If the kernel ejected it during the run, the kernel's
-/// own class did the rest, and the run describes neither.
-fn still_loaded(loaded: &Loaded) -> Result<(), LaneError> {
-    match loaded.exit().map_err(LaneError::from)? {
-        None => Ok(()),
-        Some(end) => Err(LaneError::Check(format!(
-            "the kernel ejected scheduler {} during the run: {end}",
-            loaded.name()
-        ))),
-    }
 }
 
 /// The kernel's state of sched_ext.

@@ -6,7 +6,8 @@ use schedlab_run::file::FileError;
 use std::io;
 use std::path::Path;
 
-/// Why there is no kernel or no run. The text tells what was found, what is allowed and what to do.
+/// Why there is no kernel or no run. The text states what was found, what is allowed and what to
+/// do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VmError {
     /// The request is wrong.

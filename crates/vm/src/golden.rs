@@ -104,7 +104,7 @@ impl TraceSink for Decisions {
                 format!("{} is moved here from cpu {from}", self.name(task))
             }
             EventKind::Lost { count } if count > 0 => format!("{count} events were lost"),
-            // A task's own marks, and its exit, which its last switch says.
+            // A task's own marks; and its exit, which its last switch already shows.
             _ => return,
         };
         self.push(event, text);

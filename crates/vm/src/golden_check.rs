@@ -2,7 +2,7 @@
 //! Compares runs with a file of goldens: has a kernel or a scheduler changed a decision?
 //!
 //! A file has either every decision with its time, for one build of the guest, or the order of
-//! turns, for all builds. Its first line tells which.
+//! turns, for all builds. Its first line names the kind.
 
 use crate::VmLane;
 use crate::golden::{self, Decisions, Entry, Goldens, Verdict};
@@ -61,7 +61,7 @@ impl GoldenKind {
         }
     }
 
-    /// Stores a run as the golden one. Returns a line that tells what was stored.
+    /// Stores a run as the golden one. Returns a line that describes what was stored.
     pub fn bless(&mut self, run: &RunResult, seen: Seen) -> String {
         match self {
             Self::Decisions(goldens) => {

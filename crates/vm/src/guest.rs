@@ -15,6 +15,8 @@ const NAME: &str = "schedlab-guest";
 const DIR: &str = "guests";
 /// Where the build puts it, relative to the directory of `schedlab` in the same build.
 const IN_BUILD: &str = "../x86_64-unknown-linux-gnu/guest/schedlab-guest";
+/// Where packages install it, relative to the directory of `schedlab`.
+const INSTALLED: &str = "../lib/schedlab/schedlab-guest";
 
 /// The guest's initial file system, in the cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +57,7 @@ fn places() -> Vec<PathBuf> {
     let own = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let dirs = own.ancestors().skip(1).take(2);
     // Tests are one directory deeper than the programs.
-    dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect()
+    dirs.flat_map(|dir| [NAME, INSTALLED, IN_BUILD].map(|place| dir.join(place))).collect()
 }
 
 /// The initial file system of an init that was packed before and has not changed. Packing it again

@@ -7,18 +7,21 @@
 //! twice and compared. The guest's trace is read like any trace: measures, timeline and analysis
 //! are made here, with the same code as for every lane.
 
+use crate::command::ShippedScheduler;
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
+use crate::qemu::command::MEMORY_MIB;
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, settings};
-use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
-use schedlab_host::ext;
+use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC, Message, Request};
+use schedlab_host::ext::{self, Build};
 use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
 use schedlab_run::sha::sha256;
 use schedlab_run::{Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Setting, Warning};
+use schedlab_scx_source::SourceOptions;
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +33,7 @@ pub const CPUS_MAX: u32 = 64;
 /// The scheduler with this name is the kernel's own.
 pub const KERNEL: &str = "kernel";
 
-/// What the guest's time is.
+/// What drives a guest's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
     /// Counted instructions: the run is always the same, on any host.
@@ -82,6 +85,10 @@ pub struct Options {
     /// The workload is repeated for this much of the guest's time, while the scheduler stays
     /// loaded; `None`: it runs once.
     pub soak: Option<Duration>,
+    /// How the source of a scheduler is compiled.
+    pub source: SourceOptions,
+    /// Commands that load a scheduler. A target names one as it names a scheduler.
+    pub commands: Vec<ShippedScheduler>,
 }
 
 impl Default for Options {
@@ -92,6 +99,8 @@ impl Default for Options {
             limit: Duration::from_secs(300),
             writes: Vec::new(),
             soak: None,
+            source: SourceOptions::default(),
+            commands: Vec::new(),
         }
     }
 }
@@ -122,8 +131,8 @@ impl fmt::Debug for VmLane {
 }
 
 /// The answer of one boot.
-struct Answer {
-    reply: GuestReply,
+pub(crate) struct Answer {
+    pub(crate) reply: GuestReply,
     trace: Vec<u8>,
 }
 
@@ -131,8 +140,12 @@ struct Answer {
 struct Job<'a> {
     kernel: &'a Kernel,
     setup: Setup,
-    request: Vec<u8>,
+    request: Message,
     identity: Identity,
+    /// The command that loads the scheduler.
+    command: Option<String>,
+    /// What the scheduler misses without its user program.
+    setup_warning: Option<Warning>,
 }
 
 impl VmLane {
@@ -162,6 +175,21 @@ impl VmLane {
         &self.cache
     }
 
+    /// Tells the user about a long operation.
+    pub(crate) fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// The emulator.
+    pub(crate) fn qemu(&self) -> &Qemu {
+        &self.qemu
+    }
+
+    /// The guest's initial file system.
+    pub(crate) fn initramfs(&self) -> &Initramfs {
+        &self.initramfs
+    }
+
     /// The kernel of this name, fetched if need be, and still what was fetched.
     pub fn kernel(&self, name: &str) -> Result<Kernel, VmError> {
         // One at a time: two runs must not fetch the same one.
@@ -187,24 +215,29 @@ impl VmLane {
         }
     }
 
-    /// Boots or resumes a guest, and runs the request once.
-    fn ask(&self, job: &Job<'_>) -> Result<Answer, VmError> {
-        let kernel = Store::new(self.cache.clone()).boot_file(job.kernel)?;
-        let files = Files { kernel: &kernel, initramfs: &self.initramfs.path };
+    /// Boots or resumes a guest, and makes the request once.
+    pub(crate) fn ask(
+        &self,
+        kernel: &Kernel,
+        setup: &Setup,
+        request: &Message,
+    ) -> Result<Answer, VmError> {
+        let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
+        let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
         let limit = self.options.limit;
         let mut guest = if self.uses_snapshots() {
-            let machine = identity::of_machine(&self.qemu, &job.setup, job.kernel, &self.initramfs);
+            let machine = identity::of_machine(&self.qemu, setup, kernel, &self.initramfs);
             // A guest looks at the protocol's number once, while it boots.
             let key = format!("{} {MAGIC:x}", machine.sha256());
-            let path = snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
-            snapshot::resume(&self.qemu, &job.setup, files, &path, &job.request)?
+            let path = snapshot::ensure(&self.cache, &self.qemu, setup, files, &key, limit)?;
+            snapshot::resume(&self.qemu, setup, files, &path, request)?
         } else if self.options.clock == Clock::Counted {
-            snapshot::boot_and_run(&self.qemu, &job.setup, files, &job.request, limit)?
+            snapshot::boot_and_run(&self.qemu, setup, files, request, limit)?
         } else {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
             let shared = SharedFile::new().map_err(wrong)?;
-            shared.ask(&job.request).map_err(wrong)?;
-            Guest::start(&self.qemu, &job.setup, files, (&[], &[]), shared)?
+            shared.ask(request).map_err(wrong)?;
+            Guest::start(&self.qemu, setup, files, (&[], &[]), shared)?
         };
         guest.wait(limit + self.options.soak.unwrap_or_default() * SLOWDOWN_MAX)?;
         let broken = |what: String| VmError::System(format!("the guest's answer: {what}"));
@@ -222,15 +255,16 @@ impl VmLane {
 
     /// The answer, and how often it was checked: `2/2` runs gave it.
     fn ask_checked(&self, job: &Job<'_>) -> Result<(Answer, Option<String>), VmError> {
-        let first = self.ask(job)?;
+        let ask = || self.ask(job.kernel, &job.setup, &job.request);
+        let first = ask()?;
         if job.setup.accel != Accel::Counted || job.setup.nr_cpus == 1 {
             return Ok((first, None));
         }
-        let second = self.ask(job)?;
+        let second = ask()?;
         if first.trace == second.trace {
             return Ok((first, Some("2/2".into())));
         }
-        let third = self.ask(job)?;
+        let third = ask()?;
         for earlier in [first, second] {
             if earlier.trace == third.trace {
                 return Ok((third, Some("2/3".into())));
@@ -245,11 +279,24 @@ impl VmLane {
 
     fn job<'a>(&self, request: &RunRequest, kernel: &'a Kernel) -> Result<Job<'a>, VmError> {
         let target = Target::parse(&request.scheduler);
-        let mut ext = None;
+        let (mut ext, mut command) = (None, None);
         let mut writes = self.options.writes.clone();
-        if let Some(name) = target.scheduler {
+        let named = |shipped: &&ShippedScheduler| Some(shipped.name.as_str()) == target.scheduler;
+        if let Some(shipped) = self.options.commands.iter().find(named) {
             kernel.check_ext()?;
-            ext = Some(scheduler(name, &request.tunables)?);
+            if let Some((name, _)) = request.tunables.first() {
+                return Err(VmError::Input(format!(
+                    "option {name}: {} is a program that sets its scheduler's options itself; \
+                     give them as its arguments",
+                    shipped.name
+                )));
+            }
+            command = Some(shipped);
+        } else if let Some(name) = target.scheduler {
+            kernel.check_ext()?;
+            let types = Store::new(self.cache.clone()).boot_file(kernel)?;
+            let build = Build { source: self.options.source.clone(), types };
+            ext = Some(scheduler(name, &build, &request.tunables)?);
         } else {
             for (name, value) in &request.tunables {
                 writes.push(settings::write(name, value)?);
@@ -262,9 +309,10 @@ impl VmLane {
                 request.cpus
             )));
         }
-        let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
-        let ext_hash = ext.as_ref().map(|ext: &ExtRequest| sha256(&ext.object));
-        let mut message = GuestRequest {
+        let accel = self.accel(nr_cpus, kernel)?;
+        let setup = Setup { accel, nr_cpus, memory_mib: MEMORY_MIB };
+        let setup_warning = ext.as_ref().and_then(setup_warning);
+        let run = GuestRequest {
             workload: request.workload.clone(),
             ext,
             cpus: request.cpus,
@@ -274,16 +322,35 @@ impl VmLane {
             writes,
             soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
-        let bytes = message.encode();
-        // The object is a separate part.
-        if let Some(ext) = &mut message.ext {
-            ext.object.clear();
-        }
-        let object = ext_hash.as_deref().unwrap_or("none");
+        let request = match command {
+            Some(command) => Request::RunUnder(run, command.pack()?),
+            None => Request::Run(run),
+        };
+        let message = request.encode();
+        let (rest, object) = without_object(request);
         let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
-            .with_run(&message.encode(), object);
-        Ok(Job { kernel, setup, request: bytes, identity })
+            .with_run(&rest.encode().bytes, &object);
+        let command = command.map(|command| command.argv.join(" "));
+        Ok(Job { kernel, setup, request: message, identity, command, setup_warning })
     }
+}
+
+/// A request without its object, or without the files of its command, and their SHA-256: they are a
+/// part of the identity of their own.
+fn without_object(mut request: Request) -> (Request, String) {
+    let object = match &mut request {
+        Request::Run(GuestRequest { ext: Some(ext), .. }) | Request::Verify(ext) => {
+            sha256(&std::mem::take(&mut ext.object))
+        }
+        Request::RunUnder(_, command) => {
+            let files = std::mem::take(&mut command.files);
+            let sums =
+                files.iter().map(|file| format!("{} {}\n", sha256(&file.content), file.path));
+            sha256(sums.collect::<String>().as_bytes())
+        }
+        Request::Run(_) => "none".into(),
+    };
+    (request, object)
 }
 
 impl Lane for VmLane {
@@ -320,6 +387,7 @@ impl Lane for VmLane {
         if let Some(checked) = checked {
             add(&mut result, "vm.checked", checked);
         }
+        result.warnings.extend(job.setup_warning.clone());
         result.warnings.extend(load);
         result.warnings.extend(live::race_warning(nr_races));
         Ok(result)
@@ -383,6 +451,9 @@ impl VmLane {
                 add(&mut result, &format!("vm.sched_ext_{when}"), text.trim_end());
             }
         }
+        if let Some(command) = &job.command {
+            add(&mut result, "vm.scheduler_command", command);
+        }
         if self.options.soak.is_some() {
             add(&mut result, "vm.rounds", reply.nr_rounds.to_string());
             add(&mut result, "vm.rounds_ns", reply.rounds_ns.to_string());
@@ -397,11 +468,24 @@ impl VmLane {
     }
 }
 
-/// The object of a scheduler, after checking that it has these options.
-fn scheduler(name: &str, options: &[(String, String)]) -> Result<ExtRequest, VmError> {
+/// The object of a scheduler for a guest, which checks the options when it loads it.
+pub(crate) fn scheduler(
+    name: &str,
+    build: &Build,
+    options: &[(String, String)],
+) -> Result<ExtRequest, VmError> {
     let source = ext::Source::parse(name);
-    let object = ext::object(&source).map_err(|error| VmError::Input(error.to_string()))?;
+    let object = ext::object(&source, build).map_err(|error| VmError::Input(error.to_string()))?;
     Ok(ExtRequest { name: name.into(), object: object.into(), options: options.to_vec() })
+}
+
+/// A warning, if an object from a file runs without what its user program sets.
+fn setup_warning(request: &ExtRequest) -> Option<Warning> {
+    const ADVICE: &str = "--scheduler-cmd runs that command instead.";
+    let ext::Source::File(_) = ext::Source::parse(&request.name) else { return None };
+    // The guest says what is wrong with an object that cannot be described.
+    let missing = ext::describe_object(&request.name, &request.object).ok()?.missing_setup()?;
+    Some(Warning::scx_no_setup(&request.name, &missing.to_string(), ADVICE))
 }
 
 /// The guest's error, with the last lines that the kernel logged.

@@ -6,6 +6,7 @@
 //! guest's init and contains the host lane.
 
 pub mod cache;
+pub mod command;
 pub mod error;
 pub mod golden;
 pub mod golden_check;
@@ -21,6 +22,7 @@ pub mod settings;
 pub mod shared;
 mod sys;
 pub mod turns;
+pub mod verify;
 
 pub use cache::Cache;
 pub use error::VmError;

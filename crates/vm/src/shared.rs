@@ -3,7 +3,7 @@
 //! ordinary file calls while the guest does not run.
 
 use crate::sys;
-use schedlab_guest::protocol::{BODY, MAGIC, SHARED_BYTES, stage, word};
+use schedlab_guest::protocol::{BODY, MAGIC, Message, SHARED_BYTES, stage, word};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -51,16 +51,18 @@ impl SharedFile {
     }
 
     /// Writes the request. A request that does not fit is refused.
-    pub fn ask(&self, request: &[u8]) -> io::Result<()> {
-        if request.len() > SHARED_BYTES - BODY {
+    pub fn ask(&self, request: &Message) -> io::Result<()> {
+        let Message { kind, bytes } = request;
+        if bytes.len() > SHARED_BYTES - BODY {
             return Err(io::Error::other(format!(
-                "the workload takes {} bytes as a message; {} fit",
-                request.len(),
+                "the request takes {} bytes as a message; {} fit",
+                bytes.len(),
                 SHARED_BYTES - BODY
             )));
         }
-        self.file.write_all_at(request, BODY as u64)?;
-        self.set_word(word::REQUEST_LEN, request.len() as u64)
+        self.file.write_all_at(bytes, BODY as u64)?;
+        self.set_word(word::KIND, *kind)?;
+        self.set_word(word::REQUEST_LEN, bytes.len() as u64)
     }
 
     /// Reads reply and trace. Their lengths come from the guest and are checked.
@@ -88,9 +90,11 @@ mod tests {
     fn lengths_that_do_not_fit_are_refused() {
         let shared = SharedFile::new().unwrap();
         assert_eq!(shared.word(word::MAGIC).unwrap(), MAGIC);
-        assert!(shared.ask(&vec![0; SHARED_BYTES]).is_err());
-        shared.ask(b"abc").unwrap();
+        let message = |bytes: Vec<u8>| Message { kind: 1, bytes };
+        assert!(shared.ask(&message(vec![0; SHARED_BYTES])).is_err());
+        shared.ask(&message(b"abc".to_vec())).unwrap();
         assert_eq!(shared.word(word::REQUEST_LEN).unwrap(), 3);
+        assert_eq!(shared.word(word::KIND).unwrap(), 1);
         for (reply, trace) in [(u64::MAX, 2), (SHARED_BYTES as u64, 0), (9, SHARED_BYTES as u64)] {
             shared.set_word(word::REPLY_LEN, reply).unwrap();
             shared.set_word(word::TRACE_LEN, trace).unwrap();

@@ -287,13 +287,13 @@ mod tests {
         use SwitchOut::{Dead, Idle, Preempted, Sleeping};
         let found = turns(&[
             (0, Some(0), Idle),
-            // A thread of the kernel comes and goes: the same turn.
+            // A thread of the kernel runs in between: the turn stays the same.
             (MS, None, Preempted),
             (2 * MS, Some(0), Idle),
             (4 * MS, Some(1), Preempted),
-            // Short: b only looks in.
+            // A short stay: b runs only for a moment.
             (4 * MS + SHORT_NS - 1, Some(0), Sleeping),
-            // Interrupted, and another one comes after.
+            // Interrupted, and then another task runs.
             (8 * MS, None, Preempted),
             (9 * MS, Some(1), Idle),
             (12 * MS, Some(0), Preempted),

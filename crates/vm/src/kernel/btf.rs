@@ -107,7 +107,7 @@ pub fn ext_support(btf: &[u8]) -> ExtSupport {
 mod tests {
     use super::*;
 
-    /// BTF with a struct and a function of so many parameters.
+    /// BTF with a struct, and a function with this number of parameters.
     fn btf(has_ops: bool, parameters: usize) -> Vec<u8> {
         let names = b"\0sched_ext_ops\0scx_bpf_create_dsq\0";
         let mut table = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// The running kernel's own, where it shows it.
+    /// The running kernel's own BTF, if it shows it.
     #[test]
     fn a_real_kernel_can_be_read() {
         let Ok(btf) = std::fs::read("/sys/kernel/btf/vmlinux") else {

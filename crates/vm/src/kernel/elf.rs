@@ -27,6 +27,14 @@ impl<'a> Elf<'a> {
         section.data(LittleEndian, self.bytes).ok()
     }
 
+    /// Path of the program's loader; `None`: it needs none.
+    pub fn interpreter(&self) -> Option<String> {
+        let headers = self.header.program_headers(LittleEndian, self.bytes).ok()?;
+        let bytes =
+            headers.iter().find_map(|one| one.interpreter(LittleEndian, self.bytes).ok()?)?;
+        String::from_utf8(bytes.to_vec()).ok()
+    }
+
     /// Whether the program needs a loader and its libraries. True if its headers cannot be read.
     pub fn is_dynamic(&self) -> bool {
         let headers = self.header.program_headers(LittleEndian, self.bytes);
@@ -45,6 +53,7 @@ mod tests {
         assert!(elf.section(".text").is_some_and(|text| text.len() > 1000));
         assert!(elf.section(".no-such-section").is_none());
         assert!(elf.is_dynamic());
+        assert!(elf.interpreter().is_some_and(|path| path.contains("/ld-")));
         assert!(Elf::new(&bytes[..40]).is_none());
         let mut head = bytes[..4096].to_vec();
         assert!(Elf::new(&head).unwrap().section(".text").is_none(), "its table is cut off");
@@ -52,6 +61,7 @@ mod tests {
             head[at] = 0xff;
             let _ = Elf::new(&head).unwrap().section(".text");
             let _ = Elf::new(&head).unwrap().is_dynamic();
+            let _ = Elf::new(&head).unwrap().interpreter();
         }
     }
 }

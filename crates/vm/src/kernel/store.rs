@@ -58,7 +58,7 @@ impl Kernel {
         if self.is_at_least(6, 6) { "EEVDF" } else { "CFS" }
     }
 
-    /// Refuses a kernel that cannot load schedulers. The error tells why.
+    /// Refuses a kernel that cannot load schedulers. The error gives the reason.
     pub fn check_ext(&self) -> Result<(), VmError> {
         let why = match self.ext {
             ExtSupport::Yes | ExtSupport::Unknown => return Ok(()),
@@ -204,7 +204,7 @@ impl Store {
         };
         let file = self.boot_file(&kernel)?;
         self.cache.write_once(&file, boot)?;
-        // The note comes last: a kernel with a note is complete.
+        // Write the note last: a kernel with a note is complete.
         let note = serde_json::to_vec_pretty(&kernel).unwrap_or_default();
         write_whole(&self.note_file(&sha256)?, &note)?;
         Ok(kernel)

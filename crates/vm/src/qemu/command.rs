@@ -42,11 +42,15 @@ impl Accel {
 /// Logarithm of the nanoseconds that an instruction takes: 125 million instructions a second, which
 /// is about what emulation reaches.
 pub const SHIFT: u32 = 3;
-/// Memory of a guest, MiB.
+/// Memory of a guest that runs a workload, MiB.
 pub const MEMORY_MIB: u32 = 512;
+/// Memory of a guest that verifies schedulers, MiB: the verifier keeps the states of many paths.
+/// With 512 MiB it runs out of memory on scx_lavd.
+pub const MEMORY_VERIFY_MIB: u32 = 2048;
 
-/// Kernel parameters: a quiet console, an end instead of a hang after a panic, and none of the
-/// kernel's own work that competes with a run (self-tests of ciphers, memory statistics).
+/// Kernel parameters: a quiet console, and an end instead of a hang after a panic. They also
+/// disable the kernel's own work that competes with a run (self-tests of ciphers, memory
+/// statistics).
 const APPEND: &str = "console=ttyS0 quiet panic=-1 reboot=k nokaslr cryptomgr.notests=1 \
                       damon_stat.enabled=0 audit=0";
 
@@ -61,6 +65,8 @@ pub struct Setup {
     pub accel: Accel,
     /// Number of its CPUs.
     pub nr_cpus: u32,
+    /// Its memory, MiB.
+    pub memory_mib: u32,
 }
 
 /// The files that it boots.
@@ -89,11 +95,12 @@ pub mod fd {
 /// Arguments that put the guest's memory into the file of [`fd::MEMORY`]: shared (`is_shared`), or
 /// private, read until it is written. They do not influence the guest, and are not part of an
 /// identity.
-pub fn memory_in_file(is_shared: bool) -> Vec<String> {
+pub fn memory_in_file(setup: &Setup, is_shared: bool) -> Vec<String> {
     let share = if is_shared { "on" } else { "off" };
     let object = format!(
-        "memory-backend-file,id=ram,share={share},mem-path=/proc/self/fd/{},size={MEMORY_MIB}M",
-        fd::MEMORY
+        "memory-backend-file,id=ram,share={share},mem-path=/proc/self/fd/{},size={}M",
+        fd::MEMORY,
+        setup.memory_mib
     );
     ["-object", &object, "-machine", "memory-backend=ram"].map(str::to_owned).to_vec()
 }
@@ -104,7 +111,7 @@ impl Setup {
         let mut all: Vec<String> = Vec::new();
         let mut add = |text: &str| all.extend(text.split(' ').map(str::to_owned));
         add("-M q35 -nodefaults -no-user-config -display none -no-reboot");
-        add(&format!("-m {MEMORY_MIB} -smp {}", self.nr_cpus));
+        add(&format!("-m {} -smp {}", self.memory_mib, self.nr_cpus));
         match self.accel {
             Accel::Counted => {
                 add("-accel tcg -cpu max");
@@ -140,7 +147,9 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_resumed_guest_is_its_own() {
-        let [made, used] = [true, false].map(|is_shared| memory_in_file(is_shared).join(" "));
+        let setup = Setup { accel: Accel::Counted, nr_cpus: 1, memory_mib: 512 };
+        let [made, used] =
+            [true, false].map(|is_shared| memory_in_file(&setup, is_shared).join(" "));
         assert!(made.contains("share=on,mem-path=/proc/self/fd/14,size=512M"), "{made}");
         assert!(used.contains("share=off") && used.ends_with("memory-backend=ram"), "{used}");
     }
@@ -148,7 +157,8 @@ mod tests {
     #[test]
     fn only_a_counted_machine_counts() {
         let files = Files { kernel: Path::new("/k with space"), initramfs: Path::new("/i") };
-        let of = |accel| Setup { accel, nr_cpus: 2 }.arguments(files).join("|");
+        let of =
+            |accel| Setup { accel, nr_cpus: 2, memory_mib: MEMORY_MIB }.arguments(files).join("|");
         let counted = of(Accel::Counted);
         assert!(
             counted.contains("-icount|shift=3,align=off,sleep=off") && counted.contains("-smp|2")

@@ -5,6 +5,7 @@
 //! its first instructions. So a guest is booted with a time limit, and the result is stored until
 //! the host's kernel changes.
 
+use super::command::MEMORY_MIB;
 use super::{Accel, Files, Guest, Qemu, Setup};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError};
@@ -54,12 +55,12 @@ pub fn accel(
 
 /// Whether a guest boots and answers in time.
 fn boots(qemu: &Qemu, files: Files<'_>) -> bool {
-    let setup = Setup { accel: Accel::Kvm, nr_cpus: 1 };
+    let setup = Setup { accel: Accel::Kvm, nr_cpus: 1, memory_mib: MEMORY_MIB };
     let Ok(shared) = SharedFile::new() else { return false };
     let Ok(mut guest) = Guest::start(qemu, &setup, files, (&[], &[]), shared) else {
         return false;
     };
-    // Without a request it answers that there was none, and ends: that is all that is wanted.
+    // Without a request the guest answers that there was none, and ends. That is enough.
     guest.wait(PROBE_LIMIT).is_ok()
 }
 
@@ -177,17 +178,18 @@ mod tests {
         assert_eq!(load_warning(30, 5, 100), Some(Warning::host_loaded(35)));
         assert!(times().all > 0);
     }
-    /// What comes of runs that give `errors` one after the other, and then succeed; and how many
-    /// there were.
+    /// The result of runs that give `errors` one after the other and then succeed, and the number
+    /// of runs.
     fn after(accel: Accel, nr_cpus: u32, errors: &[&str]) -> (Result<u32, String>, usize) {
         let mut nr_runs = 0;
-        let found = despite_races(&Setup { accel, nr_cpus }, &|_| (), || {
-            nr_runs += 1;
-            match errors.get(nr_runs - 1) {
-                Some(text) => Err(VmError::System((*text).into())),
-                None => Ok(()),
-            }
-        });
+        let found =
+            despite_races(&Setup { accel, nr_cpus, memory_mib: MEMORY_MIB }, &|_| (), || {
+                nr_runs += 1;
+                match errors.get(nr_runs - 1) {
+                    Some(text) => Err(VmError::System((*text).into())),
+                    None => Ok(()),
+                }
+            });
         (found.map(|(_, nr_races)| nr_races).map_err(|error| error.to_string()), nr_runs)
     }
 
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(after(Accel::Emulated, 4, &[]), (Ok(0), 1));
         assert_eq!(after(Accel::Emulated, 4, &[fault]), (Err(fault.into()), 1));
         assert_eq!(after(Accel::Emulated, 4, &[race; 9]), (Err(race.into()), 4));
-        // These cannot have it: there it is the guest's.
+        // These cannot have the race: there the crash is the guest's own.
         for (accel, nr_cpus) in [(Accel::Emulated, 1), (Accel::Kvm, 4), (Accel::Counted, 4)] {
             assert_eq!(after(accel, nr_cpus, &[race]), (Err(race.into()), 1));
         }

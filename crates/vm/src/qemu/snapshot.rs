@@ -10,11 +10,11 @@
 //! it, and QEMU's migration contains only the devices (its capability `x-ignore-shared`, QEMU 4.0
 //! and later).
 
-use super::command::{MEMORY_MIB, fd, memory_in_file};
+use super::command::{fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, sys};
-use schedlab_guest::protocol::{SHARED_BYTES, stage, word};
+use schedlab_guest::protocol::{Message, SHARED_BYTES, stage, word};
 use schedlab_run::sha::sha256;
 use serde_json::json;
 use std::fs::{self, File};
@@ -100,9 +100,9 @@ fn make(
     (state, kept): (&Path, &File),
     boot_limit: Duration,
 ) -> Result<(), VmError> {
-    let memory = sys::memory_file(u64::from(MEMORY_MIB) << 20).map_err(no_memory)?;
-    let more = (&memory_in_file(true)[..], &[(&memory, fd::MEMORY)][..]);
-    let mut guest = boot(qemu, setup, files, &[], more, boot_limit)?;
+    let memory = sys::memory_file(u64::from(setup.memory_mib) << 20).map_err(no_memory)?;
+    let more = (&memory_in_file(setup, true)[..], &[(&memory, fd::MEMORY)][..]);
+    let mut guest = boot(qemu, setup, files, &Message::default(), more, boot_limit)?;
     let saved = guest
         .qmp
         .execute("migrate-set-parameters", json!({ "max-bandwidth": 1u64 << 40 }))
@@ -163,7 +163,7 @@ fn boot(
     qemu: &Qemu,
     setup: &Setup,
     files: Files<'_>,
-    request: &[u8],
+    request: &Message,
     more: (&[String], &[(&File, i32)]),
     limit: Duration,
 ) -> Result<Guest, VmError> {
@@ -187,7 +187,7 @@ pub fn boot_and_run(
     qemu: &Qemu,
     setup: &Setup,
     files: Files<'_>,
-    request: &[u8],
+    request: &Message,
     limit: Duration,
 ) -> Result<Guest, VmError> {
     let mut guest = boot(qemu, setup, files, request, (&[], &[]), limit)?;
@@ -207,13 +207,13 @@ pub fn resume(
     setup: &Setup,
     files: Files<'_>,
     snapshot: &Snapshot,
-    request: &[u8],
+    request: &Message,
 ) -> Result<Guest, VmError> {
     let shared = SharedFile::new().map_err(no_memory)?;
     let open = |path| File::open(path).map_err(|error| VmError::file("read", path, &error));
     // QEMU opens the memory again, to read and to write, and maps it privately.
     let (state, memory) = (open(&snapshot.state)?, open(&snapshot.memory)?);
-    let mut more = memory_in_file(false);
+    let mut more = memory_in_file(setup, false);
     more.extend(["-S", "-incoming", "defer"].map(str::to_owned));
     let given = [(&state, fd::SNAPSHOT), (&memory, fd::MEMORY)];
     let mut guest = Guest::start(qemu, setup, files, (&more, &given), shared)?;
