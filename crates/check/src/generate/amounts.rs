@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times of all scales, with a preference for those at which schedulers change what they do.
+
+use super::{Draw, Feature, constant};
+use crate::tree::{self, Node};
+use schedlab_model::time::{NSEC_PER_MSEC as MS, NSEC_PER_SEC, NSEC_PER_USEC as US, tick_nsec};
+use schedlab_model::{Amount, LoopCount, Nanos, Op, Workload};
+
+/// Times that schedulers compare with: slices, granularities, the cost of a migration.
+const BORDERS: [Nanos; 7] = [500 * US, 700 * US, 750 * US, 2_800 * US, 3 * MS, 5 * MS, 100 * MS];
+
+/// Times that people write.
+const ROUND: [Nanos; 9] =
+    [10 * US, 50 * US, 100 * US, 200 * US, MS, 2 * MS, 10 * MS, 20 * MS, 50 * MS];
+
+impl Draw {
+    /// A time from 1 us to 100 ms.
+    pub(super) fn time(&mut self) -> Nanos {
+        match self.below(8) {
+            0 | 1 => self.log_uniform(US, 100 * MS),
+            2 => {
+                let border = match self.one_in(2) {
+                    true => tick_nsec(self.hz),
+                    false => self.choose(&BORDERS),
+                };
+                match self.below(3) {
+                    0 => border,
+                    1 => border - US,
+                    _ => border + US,
+                }
+            }
+            3 | 4 => self.choose(&ROUND),
+            _ => self.log_uniform(10 * US, 2 * MS),
+        }
+    }
+
+    /// A time that is short more often than [`Draw::time`].
+    pub(super) fn short_time(&mut self) -> Nanos {
+        self.time().min(self.time()).min(self.time())
+    }
+
+    /// A whole number of microseconds whose logarithm is about uniform.
+    fn log_uniform(&mut self, low: Nanos, high: Nanos) -> Nanos {
+        let doublings = u64::from((high / low).ilog2());
+        let base = low << self.below(doublings + 1);
+        (base + self.below(base)).min(high) / US * US
+    }
+
+    /// A constant time, or in cases with drawn amounts a distribution.
+    pub(super) fn amount(&mut self) -> Amount {
+        let ns = self.time();
+        if !self.has(Feature::Drawn) || self.one_in(2) {
+            return constant(ns);
+        }
+        match self.one_in(2) {
+            true => Amount::Exponential { mean: ns },
+            false => Amount::Uniform { low: ns / 2 / US * US, high: ns * 2 },
+        }
+    }
+}
+
+/// About how many steps a second a task with this program takes.
+pub(super) fn pace(body: &[Node]) -> u64 {
+    let (steps, ns) = cycle(body);
+    (steps * NSEC_PER_SEC).checked_div(ns).unwrap_or(steps).min(2_000_000)
+}
+
+/// About how many steps the tasks of a workload take up to `end_ns`.
+pub(crate) fn steps(workload: &Workload, end_ns: Nanos) -> u64 {
+    let paces = workload
+        .tasks
+        .iter()
+        .map(|task| u64::from(task.instances.max(1)) * pace(&tree::nodes(&task.program)));
+    (u128::from(paces.sum::<u64>()) * u128::from(end_ns) / u128::from(NSEC_PER_SEC)) as u64
+}
+
+/// Steps of one pass through the tree, and the time that they take at least.
+fn cycle(body: &[Node]) -> (u64, Nanos) {
+    let mut sum = (0, 0);
+    for node in body {
+        let (steps, ns) = match node {
+            Node::Loop(count, body) => {
+                let (steps, ns) = cycle(body);
+                match count {
+                    LoopCount::Times(times) => (steps * times, ns * times),
+                    LoopCount::Forever => (steps, ns),
+                }
+            }
+            Node::Op(Op::Run(amount) | Op::Sleep(amount) | Op::RunWall(amount)) => {
+                (1, mean(amount))
+            }
+            Node::Op(Op::Timer { period, .. }) => (1, mean(period)),
+            Node::Op(_) => (1, 0),
+        };
+        sum = (sum.0 + steps, sum.1 + ns);
+    }
+    (sum.0.max(1), sum.1.max(US))
+}
+
+fn mean(amount: &Amount) -> Nanos {
+    match *amount {
+        Amount::Constant(ns) | Amount::Exponential { mean: ns } => ns,
+        Amount::Uniform { low, high } => low.midpoint(high),
+    }
+}

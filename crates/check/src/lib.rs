@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finds bugs of schedulers: random cases, rules that every run must keep, and shrinking.
+//!
+//! - [`generate`] makes a [`Case`] of a seed.
+//! - [`play`] simulates it and judges the run by the [`RULES`]: those of the trace by a
+//!   [`Judge`], which can watch any lane, and those of the state by a [`StateJudge`].
+//! - [`shrink`] makes a case that breaks a rule as small as it can.
+//! - [`diff()`] finds the first decision in which two schedulers differ, and [`follow`] how often
+//!   they differ if one follows the other.
+//! - [`bisect()`] finds the first bad one of several versions.
+//!
+//! This crate reads no file, clock or environment. The same seed gives the same case, the same
+//! breach and the same small case on every machine.
+
+mod bisect;
+mod case;
+mod diff;
+mod generate;
+mod play;
+mod rules;
+mod shrink;
+mod states;
+mod steps;
+mod subject;
+mod tree;
+mod world;
+
+pub use bisect::{Bisected, Trial, bisect};
+pub use case::Case;
+pub use diff::{
+    Agreement, Choice, Counts, Diff, DiffError, Difference, Kind, Setting, Side, StateDifference,
+    diff, follow, play_both,
+};
+pub use generate::{Feature, Features, Shape, generate};
+pub use play::{Verdict, play};
+pub use rules::{Breach, DECISIONS, Judge, LIMITS, Limit, Needs, RULES, Rule, rule};
+pub use shrink::{Shrunk, shrink};
+pub use states::StateJudge;
+pub use subject::{Family, Subject};

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Schedulers that break one rule each: random search finds every one of them by the rule's name,
+//! and shrinks its case to a file of at most 10 lines. Without a fault the same scheduler passes.
+
+mod toy;
+
+use schedlab_check::{
+    Breach, Case, Feature, Features, Shape, Subject, Verdict, generate, play, shrink,
+};
+use schedlab_sched::registry;
+use schedlab_workload::{read_rtapp, write_rtapp_short};
+use std::sync::Arc;
+use toy::{Sin, toy};
+
+/// Features of which the toy knows something.
+fn toy_features() -> Features {
+    [
+        Feature::Smp,
+        Feature::Groups,
+        Feature::Quota,
+        Feature::Nice,
+        Feature::Batch,
+        Feature::Idle,
+        Feature::Deadline,
+        Feature::Slices,
+        Feature::Inherit,
+    ]
+    .into_iter()
+    .fold(Features::ALL, Features::without)
+}
+
+/// The first breach within `nr_seeds` seeds.
+fn search(subject: &Subject, shape: &Shape, nr_seeds: u64) -> Option<(Case, Breach)> {
+    (0..nr_seeds).find_map(|seed| {
+        let case = generate(shape, seed);
+        let breach = play(&case, subject).breach()?;
+        Some((case, breach))
+    })
+}
+
+/// The rule by which the fault is found; the lines of the small case.
+fn find(subject: &Subject, shape: &Shape) -> (Breach, String) {
+    let (case, breach) = search(subject, shape, 1_000).expect("the fault goes unnoticed");
+    let small = shrink(&case, &breach, 500, &mut |case| play(case, subject).breach());
+    assert!(small.breach.is_like(&breach), "{} became {}", breach, small.breach);
+    let text = write_rtapp_short(&small.case.workload);
+    assert!(text.lines().count() <= 10, "{breach}\n{text}");
+    // What a person runs is the file.
+    let nr_cpus = small.case.machine.nr_cpus();
+    let read = read_rtapp("w.json", &text, nr_cpus).expect("the file reads back");
+    let again = Case { workload: read.workload, ..small.case };
+    assert_eq!(play(&again, subject), Verdict::Broken(small.breach.clone()), "{text}");
+    (small.breach, text)
+}
+
+fn assert_found(sin: Sin, rules: &[&str], shape: &Shape) {
+    let subject = Subject::new(Arc::new(toy(sin)));
+    let (breach, text) = find(&subject, shape);
+    assert!(rules.contains(&breach.rule.name), "{sin:?} is found by {breach}\n{text}");
+}
+
+/// Cases on one CPU, where a queue for each CPU is all that is needed.
+fn one_cpu() -> Shape {
+    Shape { features: toy_features(), ..Shape::default() }
+}
+
+fn more_cpus() -> Shape {
+    Shape { features: Features::ALL.only(&[Feature::Smp, Feature::Affinity]), ..Shape::default() }
+}
+
+#[test]
+fn without_a_fault_the_toy_passes() {
+    let subject = Subject::new(Arc::new(toy(Sin::None)));
+    // The toy has no limit of real-time tasks, which takes a second to show.
+    let shape = Shape { duration_ns_max: 1_000_000_000, ..one_cpu() };
+    if let Some((case, breach)) = search(&subject, &shape, 300) {
+        panic!("{breach}\n{}", write_rtapp_short(&case.workload));
+    }
+}
+
+#[test]
+fn a_cpu_that_dozes_is_found() {
+    assert_found(Sin::Dozes, &["answers", "idle-own-queue"], &one_cpu());
+}
+
+#[test]
+fn a_forgotten_task_is_found() {
+    assert_found(Sin::Forgets, &["answers", "idle-own-queue", "wait"], &one_cpu());
+}
+
+#[test]
+fn an_ignored_affinity_is_found() {
+    assert_found(Sin::IgnoresAffinity, &["answers", "affinity"], &more_cpus());
+}
+
+#[test]
+fn the_lowest_priority_first_is_found() {
+    assert_found(Sin::LowestFirst, &["rt-strict"], &one_cpu());
+}
+
+#[test]
+fn a_late_real_time_task_is_found() {
+    assert_found(Sin::LateRealTime, &["rt-strict"], &one_cpu());
+}
+
+#[test]
+fn fifo_tasks_that_take_turns_are_found() {
+    assert_found(Sin::FifoRotates, &["rt-order"], &one_cpu());
+}
+
+#[test]
+fn a_reversed_queue_is_found() {
+    assert_found(Sin::LastFirst, &["rt-order"], &one_cpu());
+}
+
+#[test]
+fn an_endless_slice_of_round_robin_is_found() {
+    assert_found(Sin::EndlessSlice, &["rr-slice"], &one_cpu());
+}
+
+#[test]
+fn real_time_tasks_without_a_limit_are_found() {
+    let features = Features::ALL.only(&[Feature::RealTime]);
+    assert_found(Sin::None, &["rt-limit"], &Shape { features, ..Shape::default() });
+}
+
+#[test]
+fn a_slice_that_is_too_long_is_found() {
+    assert_found(Sin::LongSlice, &["share", "wait"], &one_cpu());
+}
+
+#[test]
+fn an_unfair_share_is_found() {
+    assert_found(Sin::Unfair, &["share"], &one_cpu());
+}
+
+#[test]
+fn a_starved_task_is_found() {
+    assert_found(Sin::Starves, &["wait", "share"], &one_cpu());
+}
+
+#[test]
+fn tasks_counted_twice_are_found() {
+    assert_found(Sin::CountsTwice, &["counts"], &one_cpu());
+}
+
+#[test]
+fn an_idle_cpu_that_pulls_nothing_is_found() {
+    let features = Features::ALL.only(&[Feature::Smp, Feature::Instances]);
+    let shape = Shape { features, ..Shape::default() };
+    assert_found(Sin::None, &["idle-other-queue"], &shape);
+}
+
+#[test]
+fn a_deadline_without_a_budget_is_found() {
+    let features = Features::ALL.only(&[Feature::Deadline]);
+    assert_found(Sin::None, &["deadline-budget"], &Shape { features, ..Shape::default() });
+}
+
+#[test]
+fn an_ignored_weight_is_found() {
+    let features = Features::ALL.only(&[Feature::Nice]);
+    assert_found(Sin::None, &["share", "wait"], &Shape { features, ..Shape::default() });
+}
+
+#[test]
+fn an_ignored_quota_is_found() {
+    let subject = Subject::new(Arc::new(toy::without_quota()));
+    let features = Features::ALL.only(&[Feature::Groups, Feature::Quota]);
+    let (breach, text) = find(&subject, &Shape { features, ..Shape::default() });
+    assert_eq!(breach.rule.name, "quota", "{text}");
+}
+
+/// The rule by which Linux 6.13 to 7.0 reweighted the running entity: found without its trigger.
+#[test]
+fn the_reweight_that_starves_is_found_and_the_mended_one_is_not() {
+    let subject = |name| {
+        let scheduler = Arc::clone(registry::find(name).expect("it is there"));
+        Subject { judges_limits: true, ..Subject::new(scheduler) }
+    };
+    let features = Features::ALL.only(&[Feature::Smp, Feature::Groups, Feature::Affinity]);
+    let shape = Shape { features, cpus_max: 2, ..Shape::default() };
+    let (breach, text) = find(&subject("linux-6.18.44"), &shape);
+    assert_eq!(breach.rule.name, "reweight", "{breach}\n{text}");
+    for fixed in ["linux-6.12", "linux-6.18", "linux-7.1"] {
+        assert_eq!(search(&subject(fixed), &shape, 300), None, "{fixed}");
+    }
+}
