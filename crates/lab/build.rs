@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sum over the sources that decide what a simulated run gives: engine, models, workloads,
-//! measures, and what leads from a request to its result.
+//! Computes a sum over the sources that decide a simulated run's result: engine, models, workloads,
+//! measures, and the code from a request to its result.
 //!
-//! Stored results are known again by it, so that who changes a model is not shown what the model
-//! gave before. Where the sources of the other crates are not beside this one there is nothing to
-//! change, and the version says it all.
+//! The sum is part of the identity of a stored result, so stale results are never reused after a
+//! model changes. If the other crates' sources are missing, they cannot change, and the version is
+//! enough.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Files and directories, seen from this crate.
+/// Files and directories, relative to this crate.
 const SOURCES: [&str; 11] = [
     "../model/src",
     "../workload/src",
@@ -48,7 +48,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The files of `path`, all levels.
+/// Collects the files below `path`, at all levels.
 fn gather(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !path.is_dir() {
         files.push(path.to_path_buf());

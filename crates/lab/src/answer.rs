@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first answer of a comparison: who is best, in which measure, and by how much.
+//! The first answer of a comparison: which contender is best, in which measure, and by how much.
 
+use crate::ratio::Ratio;
+use crate::versus::words_of;
 use schedlab_metrics::stats::Summary;
 use schedlab_run::{RunResult, values};
 
-/// One of those compared, with its repetitions.
+/// One of the compared things, with its repetitions.
 #[derive(Clone, Debug)]
 pub struct Contender<'r> {
     /// Name for people.
@@ -13,32 +15,28 @@ pub struct Contender<'r> {
     pub runs: Vec<&'r RunResult>,
 }
 
-/// The lowest and the highest mean of a time, over the contenders.
+/// The lowest and the highest mean of a time over the contenders.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     /// The measure, for people.
     pub measure: &'static str,
-    /// Who has the lowest mean, and the mean (ns).
+    /// The contender with the lowest mean, and the mean (ns).
     pub best: (String, f64),
-    /// Who has the highest mean, and the mean (ns).
+    /// The contender with the highest mean, and the mean (ns).
     pub worst: (String, f64),
-    /// Highest by lowest; `None` if the lowest is 0.
+    /// Highest divided by lowest; `None` if the lowest is 0.
     pub ratio: Option<f64>,
-    /// 95 % confidence interval of the ratio, where repetitions of one differ.
+    /// 95 % confidence interval of the ratio, if repetitions of a contender differ.
     pub ci95: Option<[f64; 2]>,
 }
 
-/// What is asked first: a measure for people, and its name. Lower is better in all of them.
-const MEASURES: [(&str, &str); 4] = [
-    ("p99 wake-up latency", "wakeup_latency_ns_p99"),
-    ("mean turnaround", "turnaround_ns_mean"),
-    ("mean run delay", "run_delay_ns_mean"),
-    ("mean response", "response_ns_mean"),
-];
+/// The measures in the order of preference. Lower is better in all of them.
+const MEASURES: [&str; 4] =
+    ["wakeup_latency_ns_p99", "turnaround_ns_mean", "run_delay_ns_mean", "response_ns_mean"];
 
-/// The answer in the first measure that all contenders have and in which they differ.
+/// Answers with the first measure that all contenders have and in which they differ.
 pub fn answer(contenders: &[Contender<'_>]) -> Option<Answer> {
-    MEASURES.iter().find_map(|(words, measure)| {
+    MEASURES.iter().find_map(|measure| {
         let mut means = Vec::new();
         for one in contenders {
             let values: Vec<f64> =
@@ -48,33 +46,20 @@ pub fn answer(contenders: &[Contender<'_>]) -> Option<Answer> {
         let by_mean =
             |a: &&(&String, Summary), b: &&(&String, Summary)| a.1.mean.total_cmp(&b.1.mean);
         let (best, worst) = (means.iter().min_by(by_mean)?, means.iter().max_by(by_mean)?);
+        let ratio = Ratio::independent(&best.1, &worst.1);
         (best.1.mean < worst.1.mean).then(|| Answer {
-            measure: words,
+            measure: words_of(measure),
             best: (best.0.clone(), best.1.mean),
             worst: (worst.0.clone(), worst.1.mean),
-            ratio: (best.1.mean > 0.0).then(|| worst.1.mean / best.1.mean),
-            ci95: ratio_interval(&worst.1, &best.1),
+            ratio: ratio.map(|found| found.ratio),
+            // An interval without width says that nothing varies: the sentence leaves it out.
+            ci95: ratio.and_then(|found| found.ci95).filter(|[low, high]| low < high),
         })
     })
 }
 
-/// The interval of a ratio of means: their relative half widths add up as independent errors do,
-/// on a logarithmic scale. A single run adds none.
-fn ratio_interval(above: &Summary, below: &Summary) -> Option<[f64; 2]> {
-    let relative = |summary: &Summary| {
-        let half = summary.ci95_half_width?;
-        (summary.mean > 0.0).then(|| half / summary.mean)
-    };
-    let width = match (relative(above), relative(below)) {
-        (None, None) => return None,
-        (above, below) => above.unwrap_or(0.0).hypot(below.unwrap_or(0.0)),
-    };
-    let ratio = above.mean / below.mean;
-    (width > 0.0).then(|| [ratio * (-width).exp(), ratio * width.exp()])
-}
-
 impl Answer {
-    /// The answer in a sentence. `duration` writes a time (ns), `digits` a ratio.
+    /// The answer as a sentence. `duration` formats a time (ns), `digits` a ratio.
     pub fn text(&self, duration: impl Fn(f64) -> String, digits: impl Fn(f64) -> String) -> String {
         let (best, worst) = (&self.best.0, &self.worst.0);
         let measure = self.measure;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that a study lets vary: lists, ranges that follow the machine, seeds.
+//! Values that a study varies: lists, ranges that depend on the machine, seeds.
 
 use schedlab_run::StudyError;
 use schemars::JsonSchema;
@@ -32,21 +32,21 @@ impl std::fmt::Display for Scalar {
     expecting = "expected a whole number or a text in quotes, or a list of such values"
 )]
 pub enum OneOrMore {
-    /// One.
+    /// One value.
     One(Scalar),
-    /// Each of these.
+    /// Several values.
     Many(Vec<Scalar>),
 }
 
 impl Default for OneOrMore {
-    /// None at all: what an experiment has for a workload that runs a program.
+    /// No value: an experiment that runs a program has no workload.
     fn default() -> Self {
         Self::Many(Vec::new())
     }
 }
 
 impl OneOrMore {
-    /// The values, each once, as text.
+    /// The values as text, each once.
     pub fn values(&self) -> Vec<String> {
         let list = match self {
             Self::One(one) => std::slice::from_ref(one),
@@ -63,7 +63,7 @@ impl OneOrMore {
     expecting = "expected a list such as [1, 2, 4] or a range { to = \"2*all+1\", points_max = 9 }"
 )]
 pub enum Axis {
-    /// These.
+    /// These values.
     List(Vec<Scalar>),
     /// Whole numbers from 1 up.
     Range(AxisRange),
@@ -73,18 +73,17 @@ pub enum Axis {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AxisRange {
-    /// The last value: `A`, `A*all`, `A*all+B`, where `all` is the machine's number of CPUs.
+    /// The last value: `A`, `A*all` or `A*all+B`, where `all` is the machine's number of CPUs.
     pub to: Scalar,
-    /// Most values; with more CPUs the range is thinned out evenly and keeps both ends.
+    /// Maximum number of values. With more CPUs, values are dropped evenly; both ends stay.
     pub points_max: u64,
 }
 
-/// Most values that an axis may have.
+/// Maximum number of values of an axis.
 pub const AXIS_VALUES_MAX: u64 = 10_000;
 
 impl Axis {
-    /// The values on a machine with `nr_cpus` CPUs, `all` replaced by their number, without
-    /// repetitions of a value.
+    /// The values on a machine with `nr_cpus` CPUs, each once. `all` becomes the number of CPUs.
     pub fn values(&self, name: &str, nr_cpus: u32) -> Result<Vec<String>, StudyError> {
         let values: Vec<String> = match self {
             Self::List(list) => list
@@ -135,7 +134,7 @@ impl AxisRange {
     }
 }
 
-/// `A`, `A*all`, `A*all+B`, `all`, `all+B`.
+/// Evaluates `A`, `A*all`, `A*all+B`, `all` or `all+B`.
 pub(crate) fn last_value(text: &str, nr_cpus: u32) -> Option<u64> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if let Ok(number) = text.parse() {
@@ -152,16 +151,16 @@ pub(crate) fn last_value(text: &str, nr_cpus: u32) -> Option<u64> {
     factor.checked_mul(u64::from(nr_cpus))?.checked_add(add)
 }
 
-/// Seeds that every point of an experiment is run with.
+/// Seeds for every point of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a list such as [1, 2, 3] or a range { first = 1, count = 10 }"
 )]
 pub enum Seeds {
-    /// These.
+    /// These seeds.
     List(Vec<u64>),
-    /// Consecutive ones.
+    /// Consecutive seeds.
     Range(SeedRange),
 }
 
@@ -169,9 +168,9 @@ pub enum Seeds {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeedRange {
-    /// The first one.
+    /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub count: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text of a study file: what its reader refuses, and where in it the place of an error is.
+//! The text of a study file: what its parser refuses, and where in the text an error is.
 
 use crate::LabError;
 use schedlab_model::suggest::nearest;
@@ -9,7 +9,8 @@ use schedlab_workload::ReadError;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// `error` with its place in `text` looked up. The nearest place that exists counts.
+/// Adds the position in `text` to `error`. If the place does not exist, uses the nearest one that
+/// does.
 pub fn located(mut error: StudyError, text: &str) -> StudyError {
     if error.span.is_none() && !error.path.is_empty() {
         error.span = find(text, &error.path);
@@ -17,8 +18,8 @@ pub fn located(mut error: StudyError, text: &str) -> StudyError {
     error
 }
 
-/// The error with file, line and column before it, and the line itself below; `help` if it says
-/// nothing itself.
+/// The error with file, line and column before it and the line itself below. `help` applies if the
+/// error has no advice of its own.
 pub fn placed(name: &str, text: &str, error: StudyError, help: &str) -> LabError {
     let error = located(error, text);
     let help = if error.help.is_empty() { help.into() } else { error.help.clone() };
@@ -28,14 +29,14 @@ pub fn placed(name: &str, text: &str, error: StudyError, help: &str) -> LabError
     }
 }
 
-/// From the reader of TOML. An unknown key gets the nearest known one as a suggestion.
+/// Converts an error of the TOML parser. An unknown key gets the nearest known one as a suggestion.
 pub fn from_toml(error: &toml::de::Error) -> StudyError {
     let message = error.message();
     let span = error.span();
     let Some(rest) = message.strip_prefix("unknown field ") else {
         return StudyError { text: message.trim_end().into(), span, ..StudyError::default() };
     };
-    // "unknown field `a`, expected one of `b`, `c`": the words stand between backticks.
+    // "unknown field `a`, expected one of `b`, `c`": the names are between backticks.
     let words: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
     let (found, known) = words.split_first().map_or(("", &[][..]), |(f, k)| (*f, k));
     let guess = nearest(found, known.iter().copied())
@@ -48,7 +49,7 @@ pub fn from_toml(error: &toml::de::Error) -> StudyError {
     }
 }
 
-/// Bytes of the deepest part of `path` that the document has.
+/// Byte range of the deepest part of `path` that the document has.
 fn find(text: &str, path: &[Step]) -> Option<Range<usize>> {
     let table = DeTable::parse(text).ok()?;
     let mut span = None;
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(position(&["a".into()]), Some((1, 5)));
         assert_eq!(position(&["x".into(), 0.into(), "n".into(), 2.into()]), Some((4, 8)));
         assert_eq!(position(&["x".into(), 1.into(), "b".into(), "c".into()]), Some((6, 11)));
-        // What does not exist is shown at what would hold it.
+        // An error about something missing points at its parent.
         let missing = position(&["x".into(), 0.into(), "zz".into()]).unwrap();
         assert_eq!(missing.0, 2);
         assert_eq!(position(&["zz".into()]), None);

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 /// Why a study cannot be read, or its results cannot be stored.
 #[derive(Debug)]
 pub enum LabError {
-    /// What was asked for is refused.
+    /// The request is refused.
     Refused {
         /// What was found.
         text: String,
         /// What to do; may be empty.
         help: String,
     },
-    /// A mistake at a place of a text.
+    /// A mistake at a position in a text.
     Placed(Box<ReadError>),
     /// A file or directory that cannot be used.
     File(FileError),
@@ -26,12 +26,12 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// A refusal with what to do about it, which may be empty.
+    /// A refusal with advice, which may be empty.
     pub fn refused(text: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Refused { text: text.into(), help: help.into() }
     }
 
-    /// What to do about it; may be empty.
+    /// The advice; may be empty.
     pub fn help(&self) -> &str {
         match self {
             Self::Refused { help, .. } => help,
@@ -41,7 +41,7 @@ impl LabError {
         }
     }
 
-    /// The text and what to do on one line, for errors that become a part of another one.
+    /// The text and the advice on one line, for use within another error.
     pub fn text(&self) -> String {
         match self.help() {
             "" => self.to_string(),

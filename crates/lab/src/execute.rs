@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a plan: models on several threads, real machines one run after the other, alone.
+//! Runs a plan: models on several threads; real machines one run after the other, alone.
 //!
-//! Results stand in the plan's order whatever the number of threads, so that the output depends on
-//! the plan only.
+//! Results are in the plan's order for any number of threads, so that the output depends on the
+//! plan only.
 
 use crate::ExperimentResult;
 use crate::plan::Plan;
@@ -17,40 +17,41 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct ExecuteOptions {
     /// Threads for lanes that are parallel; at least 1.
     pub threads: usize,
-    /// Decides the order of runs on real machines.
+    /// Seed for the order of runs on real machines.
     pub seed: u64,
 }
 
-/// A run that gave no result.
+/// A run without a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// Index into the plan's runs.
     pub run: usize,
-    /// What was run, for people.
+    /// Description of the run, for people.
     pub label: String,
     /// Why there is no result.
     pub error: LaneError,
 }
 
-/// What a plan gave.
+/// The outcome of a plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// One entry an experiment of the plan, with the runs that gave a result.
+    /// One entry for each experiment of the plan, with the runs that gave a result.
     pub results: Vec<ExperimentResult>,
-    /// The others, in the plan's order.
+    /// The failed runs, in the plan's order.
     pub failures: Vec<Failure>,
 }
 
-/// Told about each run as it ends; may be called from several threads.
+/// Callback for each run that ends; may be called from several threads.
 pub type Progress<'a> = dyn Fn(usize, Option<&LaneError>) + Sync + 'a;
 
-/// Gets each run's result as it ends, from several threads at once; says whether to go on.
+/// Callback that receives each run's result when it ends, possibly from several threads at once. It
+/// returns whether to continue.
 pub type Receive<'a> = dyn Fn(usize, Result<RunResult, LaneError>) -> ControlFlow<()> + Sync + 'a;
 
 type Slot = Mutex<Option<Result<RunResult, LaneError>>>;
 
-/// Runs every run of `plan` in the lane of its name. Parallel lanes come first, then the others in
-/// an order shuffled by the seed, with no other work beside them.
+/// Runs every run of `plan` in its lane. Parallel lanes come first. The others follow in an order
+/// shuffled by the seed, with no other work at the same time.
 pub fn execute(
     plan: &Plan,
     lanes: &[&dyn Lane],
@@ -68,8 +69,8 @@ pub fn execute(
     collect(plan, slots)
 }
 
-/// Runs those runs of `plan` that `wanted` chooses, in the same order as [`execute`], and hands
-/// each result over at once instead of keeping it. After a `Break` no further run begins.
+/// Runs the runs of `plan` that `wanted` selects, in the order of [`execute`]. Passes each result
+/// on at once instead of keeping it. After a `Break` no further run begins.
 pub fn execute_some(
     plan: &Plan,
     lanes: &[&dyn Lane],
@@ -149,7 +150,7 @@ mod tests {
     use schedlab_model::{CpuMask, TraceSink, Workload};
     use schedlab_run::RunRequest;
 
-    /// Answers with the seed it was given; refuses multiples of 5; notes the order.
+    /// A lane that returns its seed, refuses multiples of 5, and notes the order.
     struct Echo {
         parallel: bool,
         order: Mutex<Vec<u64>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiments: runs that belong in the same figures, as asked for and with their results.
+//! Experiments: runs that belong in the same figures, with what was asked and with their results.
 
 use crate::{LabError, View};
 use schedlab_run::{RunResult, check_version};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which figure an experiment is drawn as.
+/// A kind of figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
@@ -28,15 +28,15 @@ pub enum FigureKind {
 pub struct Experiment {
     /// Short name, such as `S0-1cpu-4`.
     pub name: String,
-    /// Study it belongs to, such as `S0`; empty for a user's own.
+    /// Study that it belongs to, such as `S0`; empty for a user's own.
     pub study: String,
     /// Title for people.
     pub title: String,
-    /// What it shows, for people.
+    /// Description, for people.
     pub text: String,
     /// Figures to draw.
     pub figures: Vec<FigureKind>,
-    /// How the runs are put into a table with intervals and differences, where they are.
+    /// How to arrange the runs in a table with intervals and differences; `None`: no table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<View>,
 }
@@ -46,12 +46,12 @@ pub struct Experiment {
 pub struct ExperimentResult {
     /// What was asked.
     pub experiment: Experiment,
-    /// What came of it, in a fixed order.
+    /// The runs, in a fixed order.
     pub runs: Vec<RunResult>,
 }
 
 impl Experiment {
-    /// One of runs that no study asked for, with the figures of single runs.
+    /// An experiment for runs outside any study, with the figures of single runs.
     pub fn of_runs(workload: &str) -> Self {
         Self {
             name: workload.into(),
@@ -63,13 +63,13 @@ impl Experiment {
 }
 
 impl ExperimentResult {
-    /// Runs that no study asked for.
+    /// The result of runs outside any study.
     pub fn of_runs(workload: &str, runs: Vec<RunResult>) -> Self {
         Self { experiment: Experiment::of_runs(workload), runs }
     }
 }
 
-/// Reads the results in `text` of file `name`: one run, an array of runs, or an array of
+/// Parses the results in `text` of file `name`: one run, an array of runs, or an array of
 /// experiments.
 pub fn read_results(name: &str, text: &str) -> Result<Vec<ExperimentResult>, LabError> {
     let wrong = |what: String| {
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// The counters of a first version's totals would be lost without a word.
+    /// Without the error, the counters of a first version's totals would be lost silently.
     #[test]
     fn results_of_another_version_are_refused_with_what_to_do() {
         let old = RunResult { schema_version: 1, schedlab_version: "0.0.9".into(), ..one() };

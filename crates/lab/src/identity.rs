@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes a run the run it is, as a hash: by it a stored result is known again.
+//! The identity of a run, as a hash. It identifies stored results.
 //!
-//! The hash covers the version of the results' shape, the program's version (of simulated runs also
-//! the sources of its models), the lane with its settings, the whole workload (not its name: a file
-//! may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and what stays in
-//! the result.
+//! The hash covers the version of the results' format, the program's version (for simulated runs
+//! also the sources of its models), and the lane with its settings. It covers the whole workload,
+//! not its name, because a file may have changed. It also covers scheduler, tunables, machine,
+//! CPUs, parameters, seed, end, and what the result keeps.
 
 use crate::store::Settings;
 use crate::{Plan, PlannedRun};
@@ -13,10 +13,10 @@ use schedlab_run::{LaneKind, RunResult, SCHEMA_VERSION};
 use sha2::{Digest, Sha256};
 use std::hash::{Hash, Hasher};
 
-/// A SHA-256 sum of values, by their derived `Hash`: of each field its bytes, of a sequence its
-/// length first, of an enum the number of its variant first, so that no two values share a form and
-/// a field that a type gains is in it. Integers are little-endian and sizes have 64 bits whatever
-/// the machine; a test holds the form fast.
+/// A SHA-256 sum of values by their derived `Hash`: the bytes of each field, a sequence with its
+/// length first, an enum with the number of its variant first. So no two values have the same form,
+/// and a new field of a type enters the sum. Integers are little-endian and sizes have 64 bits on
+/// any machine; a test fixes the form.
 #[derive(Default)]
 struct Sum(Sha256);
 
@@ -61,20 +61,20 @@ impl Sum {
 pub struct Program {
     /// Its version.
     pub version: String,
-    /// Sum of the sources that decide what a simulated run gives, 16 hexadecimal digits.
+    /// Sum of the sources that decide a simulated run's result, 16 hexadecimal digits.
     pub models: String,
 }
 
 impl Program {
-    /// This one.
+    /// The running program.
     pub fn this() -> Self {
         let [version, models] = [env!("CARGO_PKG_VERSION"), env!("SCHEDLAB_MODELS")];
         Self { version: version.into(), models: models.into() }
     }
 }
 
-/// The key of a run by `program`; `settings` are all of the lane's that decide its runs. A measured
-/// run does not depend on the models.
+/// The key of a run by `program`. `settings` are all settings of the lane that decide its runs. A
+/// measured run does not depend on the models.
 fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String {
     let models = (run.lane == LaneKind::Sim).then_some(&program.models);
     let mut sum = Sum::default();
@@ -82,10 +82,10 @@ fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String 
     sum.hex()
 }
 
-/// What of a lane decides its runs, beside their requests.
+/// The settings of a lane that decide its runs, in addition to their requests.
 #[derive(Hash)]
 enum LaneSettings<'l, M> {
-    /// Of the lane that simulates.
+    /// Settings of the lane that simulates.
     Sim(M),
     /// CPU model and kernel.
     Host(&'l str),
@@ -93,8 +93,8 @@ enum LaneSettings<'l, M> {
     Vm(&'l str),
 }
 
-/// The key of each run of `plan` by `program`. `model` is all of the lane that simulates that
-/// decides the runs of a scheduler.
+/// The key of each run of `plan` by `program`. For a scheduler, `model` returns everything in the
+/// simulating lane that decides its runs.
 pub fn run_keys<M: Hash>(
     plan: &Plan,
     settings: &Settings,
@@ -112,14 +112,14 @@ pub fn run_keys<M: Hash>(
     plan.runs.iter().map(key).collect()
 }
 
-/// The key of a plan: that of its runs, in order, and their experiments' names.
+/// The key of a plan: a sum of its runs' keys, in order, and their experiments' names.
 pub fn plan_key<'k>(keys: impl Iterator<Item = (&'k str, &'k str)>) -> String {
     let mut sum = Sum::default();
     keys.for_each(|named| named.hash(&mut sum));
     sum.hex()
 }
 
-/// The sum of a result, whatever version of the program wrote it.
+/// The sum of a result, independent of the program's version.
 pub fn result_sum(run: &RunResult) -> String {
     let run = RunResult { schedlab_version: String::new(), ..run.clone() };
     serde_json::to_vec(&run).map_or_else(|_| String::new(), |bytes| sha256(&bytes))
@@ -138,7 +138,7 @@ mod tests {
         PlannedRun { experiment: 0, lane: LaneKind::Sim, request }
     }
 
-    /// A program without anything around it.
+    /// A program without the optional settings.
     fn sleeper() -> ProgramRun {
         let spec = toml::from_str("argv = ['sleep', '1']").unwrap();
         ProgramRun { spec, values: Default::default(), policy: Default::default() }
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(keys.len(), count);
     }
 
-    /// The form of values is this one, whatever compiler derives it: with another one every stored
-    /// run would be made again.
+    /// The form of values is the same for any compiler. With another form, every stored run would
+    /// have to run again.
     #[test]
     fn values_have_one_form() {
         #[derive(Hash)]

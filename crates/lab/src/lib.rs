@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiments: what to run, in which lane, how often; and the results.
+//! Experiments: what to run, in which lane and how often; and the results.
 //!
-//! `study` reads what was asked (`axis`: what varies; `document`: where in the file a mistake is);
-//! `studies` has the built-in ones, and reads the files that a study names. `plan` makes single
-//! runs of it, `execute` runs them in their lanes, `experiment` groups them; `view` puts results
-//! into rows with intervals and differences, and `answer` says who is best. `claims` judges what a
-//! study says by the results of its experiments; `redrawn` fills the studies' own figures and
-//! tables. `pairs` makes experiments of kernels and their models.
-//! `store` keeps results on disk run by run, `identity` tells which run a stored one is; `error` is
-//! why a study cannot be read or its results stored.
+//! `study` parses the question (`axis`: what varies; `document`: positions of mistakes). `studies`
+//! has the built-in studies and reads the files that a study names. `plan` makes single runs from a
+//! study, `execute` runs them in their lanes, `experiment` groups them. `view` puts results into
+//! rows with intervals and differences, and `answer` names the best. `versus` compares two
+//! schedulers seed by seed, with the intervals of `ratio`. `claims` judges a study's claims by the
+//! results of its experiments; `redrawn` fills the studies' own figures and tables. `pairs` makes
+//! experiments from kernels and their models.
+//!
+//! `store` keeps results on disk run by run, and `identity` identifies stored runs. `error` holds
+//! the reasons why a study cannot be read or its results stored.
 
 pub mod answer;
 pub mod axis;
@@ -21,10 +23,12 @@ pub mod identity;
 pub mod pairs;
 pub mod plan;
 pub mod published;
+pub mod ratio;
 pub mod redrawn;
 pub mod store;
 pub mod studies;
 pub mod study;
+pub mod versus;
 pub mod view;
 
 pub use error::LabError;

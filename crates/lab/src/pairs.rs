@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Studies that compare kernels with their models: `[[pair]]` and `[[lane]]` made into experiments.
+//! Studies that compare kernels with their models: makes experiments from `[[pair]]` and
+//! `[[lane]]`.
 //!
-//! Such a study has each workload once. Each of them in each lane with each number of CPUs is a
-//! case: an experiment with the kernels and their models. Each wrong model and each knob is an
-//! experiment of its own, simulated alone. So the store, the manifest and the order of runs are
-//! those of every study, and so are the claims.
+//! Such a study lists each workload once. A case is one workload in one lane with one number of
+//! CPUs: an experiment with the kernels and their models. Each wrong model and each knob is a
+//! separate experiment, only simulated. The store, the manifest, the order of runs and the claims
+//! then work as in every study.
 
 use crate::axis::{Axis, OneOrMore, Scalar, SeedRange, Seeds};
 use crate::claims::{Case, Claim, Control, Knob, Place};
@@ -20,17 +21,18 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// Series of the kernel, such as `6.12`: that of a guest, and of a host whose release begins
+    /// Series of the kernel, such as `6.12`. It matches guests, and a host whose release begins
     /// with it.
     pub kernel: String,
-    /// Scheduler of lane sim.
+    /// Scheduler of the lane sim.
     pub model: String,
-    /// Whether `--quick` has it in guests too, even if nobody asks for the kernel by name.
+    /// Whether `--quick` includes it in guests, even if the user does not ask for the kernel by
+    /// name.
     #[serde(default = "yes")]
     pub quick: bool,
 }
 
-/// Where kernels run, and the modelled machine that stands for it.
+/// A lane for kernels, and the modelled machine for their models.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairLane {
@@ -38,37 +40,36 @@ pub struct PairLane {
     pub name: LaneKind,
     /// The machine of the model: a preset, or `host` for a model of this machine.
     pub machine: String,
-    /// Numbers of CPUs; a workload runs with each.
+    /// Numbers of CPUs; each workload runs with each of them.
     pub cpus: Vec<u32>,
-    /// Runs of each kernel and of its model, each pair of them with one seed, unless the
-    /// experiment has `seeds`. The seed draws the releases and sleeps of the workload, the same in
-    /// both.
+    /// Number of runs of each kernel and of its model, unless the experiment has `seeds`. Each pair
+    /// of runs has one seed, which draws the same releases and sleeps for both.
     pub repetitions: u32,
     /// Runs of each kernel with shifted starts.
     #[serde(default)]
     pub shift: Option<Shift>,
-    /// On a machine that others use too: the least part of the CPU time of the model's tasks that
-    /// those of the kernel must have got, 0 to 1. Below it comparisons are inconclusive.
+    /// For a shared machine: minimum CPU time of the kernel's tasks, as a share (0 to 1) of that of
+    /// the model's tasks. Below it comparisons are inconclusive.
     #[serde(default)]
     pub cpu_time_least: Option<f64>,
 }
 
-/// Fewest repetitions: what is said of a spread rests on them.
+/// Minimum number of repetitions for a statement about spread.
 pub const REPETITIONS_MIN: u32 = 5;
 
-/// What of a study of pairs is wanted.
+/// The part of a study of pairs to run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
-    /// Only these lanes, if any is named.
+    /// Only these lanes; empty: all.
     pub lanes: Vec<LaneKind>,
-    /// Only these kernels, if any is named.
+    /// Only these kernels; empty: all.
     pub kernels: Vec<String>,
-    /// Without what the quick form leaves out.
+    /// Whether to leave out what the quick form omits.
     pub quick: bool,
-    /// Runs of each kernel instead of the file's.
+    /// Number of runs of each kernel, instead of the file's.
     pub repetitions: Option<u32>,
-    /// Release of this machine's kernel; `None`: nothing runs here.
+    /// Release of this machine's kernel; `None` if nothing runs here.
     pub host_release: Option<String>,
 }
 
@@ -76,7 +77,7 @@ const fn yes() -> bool {
     true
 }
 
-/// A workload in a lane with so many CPUs, with the pairs that the lane can have.
+/// A workload in a lane with one number of CPUs, and the pairs that the lane supports.
 struct Target<'s> {
     spec: &'s ExperimentSpec,
     lane: &'s PairLane,
@@ -86,7 +87,7 @@ struct Target<'s> {
 }
 
 impl Study {
-    /// Checks pairs and lanes; without pairs there is no lane either.
+    /// Checks pairs and lanes. Without pairs there must be no lanes.
     pub(crate) fn check_pairs(&self) -> Result<(), StudyError> {
         if self.pairs.is_empty() != self.lanes.is_empty() {
             let missing = if self.pairs.is_empty() { "pair" } else { "lane" };
@@ -129,8 +130,8 @@ impl Study {
         Ok(())
     }
 
-    /// The study with its pairs made into experiments. The error says which kernel is unknown, or
-    /// that nothing is left. A study without pairs stays as it is.
+    /// Makes experiments from the study's pairs. The error names an unknown kernel, or states that
+    /// no pair is left. A study without pairs stays unchanged.
     pub fn with_pairs(mut self, wanted: &Wanted) -> Result<Self, StudyError> {
         if self.pairs.is_empty() {
             return Ok(self);
@@ -175,7 +176,7 @@ impl Study {
         Ok(self)
     }
 
-    /// The pairs whose kernel a lane can have.
+    /// The pairs whose kernel a lane supports.
     fn pairs_in(&self, lane: &PairLane, wanted: &Wanted) -> Vec<&Pair> {
         let is_left_out = |pair: &Pair| wanted.quick && !pair.quick && lane.name != LaneKind::Host;
         let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
@@ -192,7 +193,7 @@ impl Study {
 }
 
 impl Target<'_> {
-    /// Adds its experiments, and its comparisons to the claims.
+    /// Adds the target's experiments, and its comparisons to the claims.
     fn add(&self, claims: &mut [Claim], to: &mut Vec<ExperimentSpec>) {
         let Self { spec, lane, nr_cpus, pairs, .. } = self;
         let name = format!("{} {} {nr_cpus}", spec.name, lane.name);
@@ -271,7 +272,7 @@ impl Target<'_> {
         }
     }
 
-    /// An experiment of this workload.
+    /// An experiment with this workload.
     fn experiment(&self, name: String, runs: Vec<RunsSpec>, has_slices: bool) -> ExperimentSpec {
         let count = self.lane.repetitions.into();
         let own = || self.spec.seeds.clone();
@@ -324,7 +325,7 @@ fn turn(spec: &mut ExperimentSpec, knob: &Knob, models: Vec<String>) {
     };
 }
 
-/// Adds an experiment that is not there yet: two claims may have one wrong model or one knob.
+/// Adds an experiment unless it exists: two claims may share a wrong model or a knob.
 fn once(to: &mut Vec<ExperimentSpec>, spec: ExperimentSpec) {
     if to.iter().all(|known| known.name != spec.name) {
         to.push(spec);
@@ -367,12 +368,12 @@ fn check_repetitions(count: usize, key: &str) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Whether a list of names that may be left empty means this one too.
+/// Whether a list includes a name; an empty list includes all.
 fn means<T: PartialEq>(names: &[T], name: &T) -> bool {
     names.is_empty() || names.contains(name)
 }
 
-/// Whether a kernel's release is of a series: `6.18.33+deb13` is of `6.18`.
+/// Whether a kernel's release belongs to a series: `6.18.33+deb13` belongs to `6.18`.
 fn is_of_series(release: &str, series: &str) -> bool {
     let rest = release.strip_prefix(series);
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))

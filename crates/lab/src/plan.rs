@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a study to single runs: every point of every experiment, for this machine and this seed.
+//! Makes single runs from a study: every point of every experiment, for this machine and seed.
 //!
-//! The plan is a pure function of study, machine and seed. Its order is the order of results; the
-//! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
-//! drift of the machine (heat, other load) does not fall on one scheduler alone.
+//! The plan is a pure function of study, machine and seed. Its order is the order of results. On a
+//! real machine, the seed shuffles the order of runs (`host_order`), so that a drift of the machine
+//! (heat, other load) does not affect only one scheduler.
 
 mod hz;
 mod note;
@@ -24,12 +24,12 @@ use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A workload and every parameter it was made with.
+/// A workload and all its parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Built {
     /// The workload.
     pub workload: Workload,
-    /// Parameters: those handed in, and those that its name holds (`hogs:n=4`).
+    /// Parameters: the given ones, and those in its name (`hogs:n=4`).
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Built {
 pub type WorkloadFactory<'a> =
     dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Built, String> + 'a;
 
-/// Reads a workload that stands in the study: its name, its text, the number of CPUs.
+/// Parses a workload written in the study: its name, its text, the number of CPUs.
 pub type TasksReader<'a> = dyn Fn(&str, &str, u32) -> Result<Workload, String> + 'a;
 
 /// Parameter of a run with a shifted start: the number of the shift, from 1.
@@ -46,37 +46,37 @@ pub const SHIFT: &str = "shift";
 /// Makes a modelled machine from its name.
 pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
 
-/// What makes the things that a study only names.
+/// Makes the things that a study names.
 #[derive(Clone, Copy)]
 pub struct Makers<'m> {
-    /// Workloads.
+    /// Makes workloads.
     pub workload: &'m WorkloadFactory<'m>,
-    /// Workloads in the study.
+    /// Parses workloads written in the study.
     pub tasks: &'m TasksReader<'m>,
-    /// Machines.
+    /// Makes machines.
     pub machine: &'m MachineFactory<'m>,
     /// Schedulers of the lane that simulates.
     pub schedulers: &'m dyn Schedulers,
 }
 
-/// What a plan depends on beside the study.
+/// What a plan depends on, in addition to the study.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanInput {
-    /// CPUs of the host that runs may use, also what `all` counts.
+    /// CPUs of the host that runs may use. Their number is the value of `all`.
     pub host_cpus: CpuMask,
-    /// Seed of the first repetition; each further one adds 1.
+    /// Seed of the first repetition; each later repetition adds 1.
     pub seed: u64,
-    /// Only these lanes, if any is given.
+    /// Only these lanes; empty: all.
     pub lanes: Vec<LaneKind>,
     /// Repetitions on the host instead of the study's, if given.
     pub host_repetitions: Option<u32>,
-    /// Most runs that a plan may have.
+    /// Maximum number of runs in a plan.
     pub runs_max: usize,
-    /// Every experiment gets a table with intervals, not only those that describe one.
+    /// Whether every experiment gets a table with intervals, not only those that describe one.
     pub has_views: bool,
 }
 
-/// Most runs of a plan, unless told otherwise: some 3 kB of memory each.
+/// Default maximum number of runs in a plan; each takes about 3 kB of memory.
 pub const RUNS_MAX_DEFAULT: usize = 100_000;
 
 /// One run of a plan.
@@ -86,7 +86,7 @@ pub struct PlannedRun {
     pub experiment: usize,
     /// The lane.
     pub lane: LaneKind,
-    /// What the lane gets.
+    /// The request for the lane.
     pub request: RunRequest,
 }
 
@@ -116,14 +116,14 @@ pub struct Plan {
     pub notes: Vec<Note>,
 }
 
-/// An entry of `runs`, with its place in the list.
+/// An entry of `runs`, with its index in the list.
 #[derive(Clone, Copy)]
 struct Entry<'p> {
     index: usize,
     runs: &'p RunsSpec,
 }
 
-/// What a point of an experiment is made of, beside the scheduler.
+/// One point of an experiment, without the scheduler.
 struct Point<'p> {
     experiment: usize,
     spec: &'p ExperimentSpec,
@@ -131,7 +131,7 @@ struct Point<'p> {
     workload: &'p str,
     machine: Option<&'p NamedMachine>,
     values: BTreeMap<String, String>,
-    /// Whether the study claims something, for which every repetition counts.
+    /// Whether the study has claims, which need every repetition.
     has_claims: bool,
 }
 
@@ -146,12 +146,12 @@ impl Point<'_> {
             .collect()
     }
 
-    /// The error with a place below the entry of `runs`.
+    /// Puts the error's place below the entry of `runs`.
     fn in_runs(&self, error: StudyError) -> StudyError {
         error.at(["runs".into(), self.entry.index.into()])
     }
 
-    /// The workload, which must fit the machine.
+    /// Builds the workload, which must fit the machine.
     fn build(&self, nr_cpus: u32, make: Makers<'_>) -> Result<Built, StudyError> {
         if let Some(program) = &self.spec.program {
             let workload = Workload::new(program.name(), Vec::new());
@@ -207,7 +207,8 @@ impl Point<'_> {
         Ok(found)
     }
 
-    /// What the scheduler of entry `index` gets, on `cpus`: without tunables, for the first seed.
+    /// The request for the scheduler of entry `index` on `cpus`, without tunables, for the first
+    /// seed.
     fn request(
         &self,
         index: usize,
@@ -262,8 +263,8 @@ impl Point<'_> {
     }
 
     /// The run of `request` with these tunables and this seed. On a real machine only the first
-    /// repetition keeps its timeline, unless claims or the file need it: repetitions are there for
-    /// the statistics.
+    /// repetition keeps its timeline, unless claims or the file need it. The other repetitions only
+    /// serve statistics.
     fn run(
         &self,
         request: &RunRequest,
@@ -341,7 +342,7 @@ impl Plan {
                 figures: spec.figures.clone(),
                 view: (input.has_views || spec.has_view()).then(|| spec.view()),
             });
-            // Of what varies, the axes vary fastest and the entries of `runs` slowest.
+            // The axes vary fastest and the entries of `runs` slowest.
             let things = entries.iter().flat_map(|entry| {
                 pairs(&workloads, &machines, entry.runs.lane).into_iter().map(|pair| (*entry, pair))
             });
@@ -402,7 +403,7 @@ impl Plan {
         }
     }
 
-    /// Adds the runs of a point: each scheduler with each set of tunables, seeds fastest.
+    /// Adds the runs of a point: each scheduler with each set of tunables; seeds vary fastest.
     fn add_point(
         &mut self,
         point: &Point<'_>,
@@ -446,14 +447,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Asks for the analysis of the first run of each point.
+    /// Requests the analysis of the first run of each point.
     pub fn analyse_first(&mut self, thresholds: Option<Thresholds>) {
         for run in self.runs.iter_mut().filter(|run| run.request.repetition == 0) {
             run.request.keep.analysis = thresholds;
         }
     }
 
-    /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
+    /// Indices of the runs in lanes that are not parallel, shuffled by `seed`.
     pub fn host_order(&self, seed: u64, serial: impl Fn(LaneKind) -> bool) -> Vec<usize> {
         let mut order: Vec<usize> =
             (0..self.runs.len()).filter(|&run| serial(self.runs[run].lane)).collect();
@@ -466,7 +467,7 @@ impl Plan {
     }
 }
 
-/// Shifts the start of a run: all its tasks are released later by one time, which the seed draws.
+/// Shifts the start of a run: the seed draws one time by which all its tasks are released later.
 fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), StudyError> {
     let [from, to] = shift.range()?;
     let request = &mut run.request;
@@ -488,7 +489,7 @@ fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), S
     Ok(())
 }
 
-/// Number of CPUs at a point: the axis or parameter `cpus`, else all of the machine.
+/// Number of CPUs at a point: the axis or parameter `cpus`, else all CPUs of the machine.
 fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
     const MAX: u32 = schedlab_model::cpumask::NR_CPUS_MAX as u32;
     let (place, text) = match (point.values.get("cpus"), point.spec.parameters.get("cpus")) {
@@ -508,7 +509,7 @@ fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
     })
 }
 
-/// The machine of a point, at the HZ of its entry of `runs`.
+/// The machine of a point, with the HZ of its entry of `runs`.
 fn machine_of(point: &Point<'_>, nr_cpus: u32) -> Option<Arc<MachineSpec>> {
     let named = point.machine.map(|(_, spec)| Arc::clone(spec));
     let Some(hz) = point.entry.runs.hz else { return named };
@@ -517,7 +518,7 @@ fn machine_of(point: &Point<'_>, nr_cpus: u32) -> Option<Arc<MachineSpec>> {
     Some(Arc::new(spec))
 }
 
-/// Where the study ends its runs.
+/// When the study ends its runs.
 fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
     let Some(text) = &spec.until else { return Ok(None) };
     match units::parse_duration(text) {
@@ -527,13 +528,13 @@ fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
     }
 }
 
-/// The entries of `runs` whose lane is wanted.
+/// The entries of `runs` in the requested lanes.
 fn entries<'p>(spec: &'p ExperimentSpec, input: &PlanInput) -> Vec<Entry<'p>> {
     let wanted = spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input));
     wanted.map(|(index, runs)| Entry { index, runs }).collect()
 }
 
-/// Seed of each repetition: those that the study names, else one after the other.
+/// Seed of each repetition: the study's seeds, else consecutive ones.
 fn seeds(
     spec: &ExperimentSpec,
     runs: &RunsSpec,
@@ -547,7 +548,7 @@ fn seeds(
     }
 }
 
-/// How often a point is run where no seeds are named.
+/// Number of repetitions of a point without named seeds.
 fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
     match (runs.lane == LaneKind::Host, input.host_repetitions) {
         (true, Some(repetitions)) => repetitions,
@@ -555,14 +556,14 @@ fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
     }
 }
 
-/// Every combination of the tunables' values; one empty one if there are none.
+/// Every combination of the tunables' values; a single empty one without tunables.
 fn tunable_sets(runs: &RunsSpec) -> Vec<Vec<(String, String)>> {
     let axes: Vec<(&str, Vec<String>)> =
         runs.set.iter().map(|(name, values)| (name.as_str(), values.values())).collect();
     points(&axes).into_iter().map(|set| set.into_iter().collect()).collect()
 }
 
-/// The CPUs of a run; `None` where the machine has too few.
+/// The CPUs of a run; `None` if the machine has too few.
 fn lane_cpus(lane: LaneKind, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
     if lane != LaneKind::Host {
         return Some(CpuMask::first(nr_cpus));
@@ -587,7 +588,7 @@ fn machines(spec: &ExperimentSpec, make: Makers<'_>) -> Result<Vec<NamedMachine>
 /// A machine with its name in the study.
 type NamedMachine = (String, Arc<MachineSpec>);
 
-/// Every workload with every machine; a real machine is what it is.
+/// Every workload with every modelled machine; in other lanes, every workload without a machine.
 fn pairs<'p>(
     workloads: &'p [String],
     machines: &'p [NamedMachine],
@@ -603,7 +604,7 @@ fn pairs<'p>(
     workloads.iter().flat_map(with).collect()
 }
 
-/// Every combination of the axes' values, the last axis fastest.
+/// Every combination of the axes' values; the last axis varies fastest.
 pub(crate) fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
     let mut points = vec![BTreeMap::new()];
     for (name, values) in axes {
@@ -621,8 +622,8 @@ pub(crate) fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, Strin
     points
 }
 
-/// `{name}` replaced by the value of `name`, and `{name:one|many}` by the value and the word that
-/// goes with it. Braces that name no value stay.
+/// Replaces `{name}` by the value of `name`, and `{name:one|many}` by the value and the matching
+/// noun. Braces that name no value stay.
 pub(crate) fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures that somebody published, beside those of runs: of an experiment, of a study's figure, or
-//! of a check of a claim.
+//! Published values next to those of runs: for an experiment, a study's figure, or a check of a
+//! claim.
 //!
-//! An experiment's are rows of values along one dimension. A row is compared value by value
-//! (simulated by published), by its growth from the first value to the last, and by its gap to the
-//! row that differs from it in what `against` names. The fit error is that of the whole: the square
-//! root of the mean square of ln(simulated / published), told as a factor. Signs do not cancel in
-//! it, and a value that is half counts as much as one that is double.
+//! An experiment's values are rows along one dimension. A row is compared in three ways. The first
+//! is value by value (simulated divided by published), the second its growth from the first value
+//! to the last. The third is its gap to the row that differs from it in what `against` names. The
+//! fit error covers the whole: the square root of the mean square of ln(simulated / published),
+//! reported as a factor. Opposite signs do not cancel in it, and a value that is half counts as
+//! much as one that is double.
 
 use crate::ExperimentResult;
 use crate::axis::Scalar;
@@ -16,30 +17,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// Published figures.
+/// Published values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Who published them, where.
+    /// Author and publication.
     pub source: String,
-    /// Name of their panel in a figure, instead of `the study`.
+    /// Name of their panel in a figure; default: `the study`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Of an experiment: the measure that they are.
+    /// For an experiment: their measure.
     #[serde(default)]
     pub measure: String,
-    /// Of an experiment: what 1 is in the measure's unit, 1000000000 where they are seconds and the
-    /// measure nanoseconds.
+    /// For an experiment: the value 1 in the measure's unit, such as 1000000000 for seconds if the
+    /// measure is in nanoseconds.
     #[serde(default = "one")]
     pub unit: u64,
-    /// Of an experiment: the dimension along which a row goes.
+    /// For an experiment: the dimension along a row.
     #[serde(default)]
     pub along: String,
-    /// Its values; of a figure of points or lines those of x.
+    /// Its values; for a figure of points or lines, the values of x.
     #[serde(default)]
     pub at: Vec<Scalar>,
-    /// Of an experiment: values of dimensions by which the row is found that a row is compared
-    /// with.
+    /// For an experiment: values of dimensions that identify the row to compare with.
     #[serde(default)]
     pub against: BTreeMap<String, Scalar>,
     /// The rows.
@@ -51,20 +51,20 @@ const fn one() -> u64 {
     1
 }
 
-/// A row of published figures.
+/// A row of published values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// Dimensions and their values; of a figure `series` and `group` with their labels; of a check
-    /// names of `each`.
+    /// Dimensions and their values. For a figure: `series` and `group` with their labels. For a
+    /// check: names of `each`.
     #[serde(default, rename = "where")]
     pub which: BTreeMap<String, Scalar>,
-    /// One value for each of `at`. Of a figure of records: the elapsed milliseconds of each record
-    /// of a process; of bars the number, of boxes the five from least to greatest.
+    /// One value for each of `at`. For a figure of records: the elapsed milliseconds of each record
+    /// of a process. For bars: the number. For boxes: the five numbers from least to greatest.
     pub values: Vec<f64>,
 }
 
-/// What a check may have instead: its number, or one for each row of `each`.
+/// The short form for a check: its number, or one number for each row of `each`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number, a list of numbers, or a table with `row`")]
 pub(crate) enum Short {
@@ -93,7 +93,7 @@ impl From<Short> for Published {
     }
 }
 
-/// Reads the figures of a check.
+/// Parses the values of a check.
 pub(crate) fn of_check<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Published>, D::Error> {
     Ok(Some(Short::deserialize(from)?.into()))
 }
@@ -115,19 +115,19 @@ impl Published {
         if self.title.is_empty() { "the study" } else { &self.title }
     }
 
-    /// The numbers of `at`; `None` if one is no number and no time.
+    /// The numbers of `at`; `None` if one is neither a number nor a time.
     pub(crate) fn places(&self) -> Option<Vec<f64>> {
         let number = |at: &Scalar| Some(values::axis_value(&at.to_string())?.number);
         self.at.iter().map(number).collect()
     }
 
-    /// Whether nothing is given that only an experiment has.
+    /// Whether the fields for experiments are all unset.
     pub(crate) fn is_plain(&self) -> bool {
         let has_names = !self.measure.is_empty() || !self.along.is_empty();
         !has_names && self.unit == 1 && self.against.is_empty()
     }
 
-    /// The number of row `index` of a check with `count` rows, whose `each` has the values `point`.
+    /// The number for row `index` of a check with `count` rows; its `each` has the values `point`.
     pub(crate) fn of_row(
         &self,
         (index, count): (usize, usize),
@@ -149,7 +149,7 @@ impl Published {
         }
     }
 
-    /// Checks names and numbers of an experiment's; `known` are its dimensions.
+    /// Checks names and numbers of an experiment's values; `known` are its dimensions.
     pub(crate) fn check(&self, known: &[String], figures: &[String]) -> Result<(), StudyError> {
         if self.measure.is_empty() || self.along.is_empty() {
             return Err(StudyError::new(
@@ -189,17 +189,17 @@ impl Published {
     }
 }
 
-/// A published figure and the same of the runs.
+/// A published value and the corresponding value of the runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pair {
     /// Mean over the runs.
     pub simulated: f64,
-    /// As published.
+    /// The published value.
     pub published: f64,
 }
 
 impl Pair {
-    /// Simulated by published.
+    /// Simulated divided by published.
     pub fn ratio(self) -> f64 {
         self.simulated / self.published
     }
@@ -212,30 +212,30 @@ impl Pair {
     }
 }
 
-/// A row, compared.
+/// A compared row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ComparedRow {
-    /// What the row is.
+    /// Name of the row.
     pub name: String,
-    /// By place along the row; `None` without a run.
+    /// Pairs by place along the row; `None` without a run.
     pub pairs: Vec<Option<Pair>>,
-    /// The last by the first.
+    /// The last value divided by the first.
     pub growth: Option<Pair>,
 }
 
-/// Everything compared.
+/// A complete comparison.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
     /// Places along the rows.
     pub at: Vec<String>,
-    /// Rows as published.
+    /// The published rows.
     pub rows: Vec<ComparedRow>,
-    /// Each row by the one that it is compared with.
+    /// Each row divided by the row to compare with.
     pub gaps: Vec<ComparedRow>,
 }
 
 impl Comparison {
-    /// Compares the runs of an experiment with what was published, if anything was.
+    /// Compares the runs of an experiment with its published values; `None` without any.
     pub fn of(result: &ExperimentResult) -> Option<Self> {
         let published = result.experiment.view.as_ref()?.published.as_ref()?;
         let text = |map: &BTreeMap<String, Scalar>| -> BTreeMap<String, String> {
@@ -284,7 +284,7 @@ fn compared(which: &BTreeMap<String, String>, pairs: Vec<Option<Pair>>) -> Compa
     ComparedRow { name, growth: ends.map(|(first, last)| last.by(first)), pairs }
 }
 
-/// Mean of a measure over the runs with these dimensions.
+/// Mean of a measure over the runs with these values of dimensions.
 fn mean(runs: &[RunResult], which: &BTreeMap<String, String>, measure: &str) -> Option<f64> {
     let fits = |run: &&RunResult| which.iter().all(|(n, v)| values::dimension(run, n) == *v);
     let found = runs.iter().filter(fits).filter_map(|run| values::run_value(run, measure));
@@ -293,7 +293,7 @@ fn mean(runs: &[RunResult], which: &BTreeMap<String, String>, measure: &str) -> 
 }
 
 /// The typical factor between simulated and published: the exponential of the square root of the
-/// mean square of ln(simulated / published), at least 1; `None` without a pair.
+/// mean square of ln(simulated / published). At least 1; `None` without a pair.
 pub fn typical_factor(pairs: impl Iterator<Item = Pair>) -> Option<f64> {
     let squares = pairs.map(|pair| pair.ratio().ln().powi(2));
     let (count, sum) = squares.fold((0_u32, 0.0), |(count, sum), one| (count + 1, sum + one));

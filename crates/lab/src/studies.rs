@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The studies that come with the program, those in files, and the workloads they name.
+//! The built-in studies, studies in files, and the workloads that they name.
 
 use crate::document::placed;
 use crate::pairs::Wanted;
@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const BUILT_IN: [(&str, &str); 5] = [
     ("S0.toml", include_str!("../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../studies/S1.toml")),
-    // Other people's data, claims and figures would make a study's own file too long to read.
+    // Published data, claims and figures are in separate files, to keep a study's own file short.
     (
         "S2.toml",
         concat!(
@@ -46,57 +46,57 @@ const BUILT_IN: [(&str, &str); 5] = [
     ),
 ];
 
-/// Name under which the model of this machine is kept; no file can have it.
+/// Key of this machine's model; no file can have this name.
 const THIS_MACHINE: &str = "/host";
 
-/// The study of kernels and their models that comes with the program.
+/// The built-in study of kernels and their models.
 pub const VALIDATION: &str = include_str!("../../../studies/validate.toml");
 
-/// Largest file of a study.
+/// Size limit for a study file.
 pub const STUDY_BYTES_MAX: u64 = 1 << 20;
-/// Largest workload file that is read; rt-app files are a few kilobytes.
+/// Size limit for a workload file; rt-app files take a few kilobytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What is said where an error of a study says nothing.
+/// The advice for an error of a study that has none.
 const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
 
 /// The modelled machines that a study may name. An error is a text for people.
 pub trait Machines {
-    /// The machine that comes with the program under this name.
+    /// The built-in machine with this name.
     fn preset(&self, name: &str) -> Result<MachineSpec, String>;
 
-    /// The machine that the text of a file describes.
+    /// Parses the text of a machine file.
     fn parse(&self, text: &str) -> Result<MachineSpec, String>;
 
     /// A model of this machine, as the text of a file.
     fn this_machine(&self) -> Result<String, String>;
 }
 
-/// A study with its text, and the workload files it names.
+/// A study with its text, and the workload files that it names.
 #[derive(Debug)]
 pub struct Source {
     /// Name of the file as the user gave it.
     pub name: String,
     /// Its text.
     pub text: String,
-    /// What the text says.
+    /// The parsed study.
     pub study: Study,
-    /// Where the paths in it begin; `None`: no file is read, all there are stand in `files`.
+    /// Folder of its relative paths; `None`: reads no file, because `files` has all of them.
     folder: Option<PathBuf>,
     /// Workload files by the path in the study.
     files: Mutex<BTreeMap<String, String>>,
-    /// What in the workload files has no effect.
+    /// Warnings about entries in the workload files that have no effect.
     warnings: Mutex<Vec<Warning>>,
 }
 
 impl Source {
-    /// From a text; files are looked for in `folder`. Of the study's pairs all are wanted that run
-    /// in guests.
+    /// Makes a source from a text, with files in `folder`. Of the study's pairs, selects all that
+    /// run in guests.
     pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> Result<Self, LabError> {
         Self::with_pairs(name, text, folder, &Wanted::default())
     }
 
-    /// From a text, with what is wanted of the study's pairs.
+    /// Makes a source from a text, with the requested part of the study's pairs.
     pub fn with_pairs(
         name: &str,
         text: String,
@@ -115,27 +115,27 @@ impl Source {
         })
     }
 
-    /// From a file.
+    /// Reads a study file.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         Self::read_pairs(path, &Wanted::default())
     }
 
-    /// From a file, with what is wanted of the study's pairs.
+    /// Reads a study file, with the requested part of the study's pairs.
     pub fn read_pairs(path: &Path, wanted: &Wanted) -> Result<Self, LabError> {
         let text = read_text(path, STUDY_BYTES_MAX)?;
         let folder = path.parent().map(PathBuf::from).unwrap_or_default();
         Self::with_pairs(&path.display().to_string(), text, Some(folder), wanted)
     }
 
-    /// The same with these workload files and no others.
+    /// Replaces the workload files by these.
     pub fn with_files(mut self, files: BTreeMap<String, String>) -> Self {
         self.folder = None;
         self.files = Mutex::new(files);
         self
     }
 
-    /// The same with this model of this machine, the text of a machine file, if the study names
-    /// the machine `host`.
+    /// Adds a model of this machine, as the text of a machine file, if the study names the machine
+    /// `host`.
     pub fn with_this_machine<E>(
         self,
         model: impl FnOnce() -> Result<String, E>,
@@ -147,7 +147,7 @@ impl Source {
         Ok(self)
     }
 
-    /// That of a manifest; `wanted` says what of the study's pairs was run.
+    /// Makes the source of a manifest; `wanted` is the part of the study's pairs that ran.
     pub fn of_manifest(
         name: &str,
         text: String,
@@ -158,23 +158,23 @@ impl Source {
         Ok(Self::with_pairs(name, text, None, wanted.unwrap_or(&all))?.with_files(files))
     }
 
-    /// The workload files that were read.
+    /// The workload files read so far.
     pub fn files(&self) -> BTreeMap<String, String> {
         held(&self.files).clone()
     }
 
-    /// Where the paths in it begin; empty where no file is read.
+    /// Folder of its relative paths; empty if it reads no file.
     pub fn folder(&self) -> &Path {
         self.folder.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Name of the file without its folder: what is the same on every machine.
+    /// Name of the file without its folder, which is the same on every machine.
     pub fn file_name(&self) -> String {
         let name = Path::new(&self.name).file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The warnings of the workload files that were read since the last call, each once.
+    /// The warnings about workload files read since the last call, each once.
     pub fn take_warnings(&self) -> Vec<Warning> {
         std::mem::take(&mut held(&self.warnings))
     }
@@ -209,8 +209,8 @@ impl Source {
         let pairs = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         match WorkloadName::parse(name)? {
             WorkloadName::Builtin(name, own) => {
-                // What the study says of all workloads comes last: a parameter given twice is
-                // refused by name.
+                // The study's parameters for all workloads come last, so that a parameter given
+                // twice is refused by name.
                 let all: Vec<(&str, &str)> = own.into_iter().chain(pairs).collect();
                 let parameters =
                     all.iter().map(|(n, v)| ((*n).to_string(), (*v).to_string())).collect();
@@ -231,7 +231,7 @@ impl Source {
         }
     }
 
-    /// Reads a workload file, or the text of one.
+    /// Parses a workload file, or the text of one.
     fn tasks(&self, name: &str, text: &str, nr_cpus: u32) -> Result<Workload, LabError> {
         let mut found = Vec::new();
         let workload = rtapp(name, text, nr_cpus, &mut found)?;
@@ -244,8 +244,8 @@ impl Source {
         Ok(workload)
     }
 
-    /// A modelled machine. That of a file, and the model of this machine, are kept as text: a
-    /// manifest must say what they were.
+    /// Makes a modelled machine. Keeps the text of a machine file, and of this machine's model, for
+    /// the manifest.
     fn machine(&self, name: &str, machines: &dyn Machines) -> Result<MachineSpec, String> {
         let is_here = name == "host";
         if !is_here && !is_file(name) {
@@ -284,7 +284,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads the text of an rt-app file called `name`; what in it has no effect goes to `warnings`.
+/// Parses the text of an rt-app file called `name`; entries without effect add to `warnings`.
 pub fn rtapp(
     name: &str,
     text: &str,
@@ -301,7 +301,7 @@ pub fn rtapp(
     Ok(read.workload)
 }
 
-/// The studies that come with the program.
+/// The built-in studies.
 pub fn built_in() -> Result<Vec<Source>, LabError> {
     BUILT_IN.iter().map(|(name, text)| Source::new(name, (*text).into(), None)).collect()
 }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(found, [("S0", 18), ("S1", 11), ("S2", 19), ("S3", 22), ("S4", 20)]);
     }
 
-    /// Those of the simulator.
+    /// The simulator's presets.
     struct Presets;
 
     impl Machines for Presets {
@@ -351,7 +351,7 @@ mod tests {
             for study in built_in().unwrap() {
                 study.plan(&mut plan, &input, &Presets, &SimLane::default()).unwrap();
             }
-            // Programs of others have no tasks of ours.
+            // Third-party programs have no modelled tasks.
             for run in plan.runs.iter().filter(|run| run.request.program.is_none()) {
                 run.request.workload.check(run.request.cpus.weight()).unwrap();
             }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Studies as data: the TOML files that say which experiments a study consists of.
+//! Studies as data: the TOML files that list a study's experiments.
 //!
-//! This file holds the shape and the checks that need no machine; `plan` turns a study into runs.
+//! This file defines the format and the checks that need no machine; `plan` makes runs from a
+//! study.
 
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::claims::{self, Claim, Quick};
@@ -29,31 +30,31 @@ pub struct Study {
     /// Title for people.
     #[serde(default)]
     pub title: String,
-    /// Who published it, and where: `D. Knuth, The Art of Computer Programming (1968)`.
+    /// Author and publication: `D. Knuth, The Art of Computer Programming (1968)`.
     #[serde(default)]
     pub author: String,
-    /// What it is about and where it comes from, for people.
+    /// Description and origin, for people.
     #[serde(default)]
     pub text: String,
-    /// Kernels and their models, each of which runs every experiment.
+    /// Kernels and their models; each runs every experiment.
     #[serde(default, rename = "pair")]
     pub pairs: Vec<Pair>,
-    /// Where they run.
+    /// Lanes of the pairs.
     #[serde(default, rename = "lane")]
     pub lanes: Vec<PairLane>,
     /// Its experiments.
     #[serde(rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
-    /// What it claims.
+    /// Its claims.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
-    /// Its own figures, to be drawn again.
+    /// Its own figures, to be redrawn.
     #[serde(default, rename = "figure")]
     pub figures: Vec<StudyFigure>,
     /// Its own tables.
     #[serde(default, rename = "table")]
     pub tables: Vec<StudyTable>,
-    /// Pairs that are left out here.
+    /// Notes about pairs that are left out here.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
@@ -67,29 +68,29 @@ pub struct ExperimentSpec {
     /// Title for people, with `{axis}` too; `{n:task|tasks}` is "1 task" or "4 tasks".
     #[serde(default)]
     pub title: String,
-    /// What it shows, for people, with `{axis}` and `{n:task|tasks}` too.
+    /// Description for people, with `{axis}` and `{n:task|tasks}` too.
     #[serde(default)]
     pub text: String,
     /// Figures to draw.
     #[serde(default)]
     pub figures: Vec<FigureKind>,
-    /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
-    /// from the study's file; or a list of them.
+    /// A built-in workload, with optional parameters (`hogs:n=4`); the path of a file, relative to
+    /// the study's file; or a list of these.
     #[serde(default)]
     pub workload: OneOrMore,
-    /// The workload itself in rt-app's format, with `{name}` for parameters and axes; `workload` is
-    /// then its name, by default the experiment's.
+    /// The workload itself in rt-app's format, with `{name}` for parameters and axes. `workload` is
+    /// then its name; default: the experiment's name.
     #[serde(default)]
     pub tasks: Option<String>,
-    /// Somebody else's program in place of the workload. Only for lane host.
+    /// A third-party program in place of the workload. Only for lane host.
     #[serde(default)]
     pub program: Option<ProgramSpec>,
-    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from
-    /// the study's, or `host` for a model of this machine; or a list of them. Without `cpus` all
-    /// CPUs of it are used. Only for lane sim; by default a flat machine.
+    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, relative to
+    /// the study's file, or `host` for a model of this machine; or a list of these. Without `cpus`,
+    /// runs use all its CPUs. Only for lane sim; default: a flat machine.
     #[serde(default)]
     pub machine: Option<OneOrMore>,
-    /// Axes each of whose values makes an experiment of its own; the other axes vary within one.
+    /// Axes whose values each make a separate experiment; the other axes vary within one.
     #[serde(default)]
     pub split: Vec<String>,
     /// Parameters that every run gets.
@@ -98,59 +99,60 @@ pub struct ExperimentSpec {
     /// Parameters that vary. `cpus` is the number of CPUs; all others go to the workload.
     #[serde(default)]
     pub axes: BTreeMap<String, Axis>,
-    /// Whether the timeline stays in the result.
+    /// Whether the result keeps the timeline.
     #[serde(default)]
     pub keep_slices: bool,
-    /// Whether the times of progress stay in the result.
+    /// Whether the result keeps the times of progress.
     #[serde(default)]
     pub keep_progress: bool,
-    /// Whether the measures of each task stay in the result, beside those of the whole run; without
-    /// them thousands of tasks in many runs need little room.
+    /// Whether the result keeps the measures of each task, in addition to those of the whole run.
+    /// Without them thousands of tasks in many runs take little space.
     #[serde(default = "yes")]
     pub keep_tasks: bool,
-    /// Whether both stay in every repetition; by default, and without claims, a real machine keeps
-    /// those of the first one only.
+    /// Whether every repetition keeps timeline and progress. By default, and without claims, a real
+    /// machine keeps only those of the first repetition.
     #[serde(default)]
     pub keep_each: bool,
-    /// Seeds with which every point runs, the same ones in each lane and under each scheduler, so
-    /// that differences can be taken seed by seed. Instead of `repetitions`.
+    /// Seeds of every point, the same in each lane and under each scheduler, so that differences
+    /// can be computed seed by seed. Replaces `repetitions`.
     #[serde(default)]
     pub seeds: Option<Seeds>,
     /// Ends every run at this time, such as `2s`, in place of the workload's own end.
     #[serde(default)]
     pub until: Option<String>,
-    /// Names by which runs are put into rows of the table: `lane`, `scheduler`, `workload`, `cpus`,
-    /// `policy`, an axis, `set.TUNABLE`. Runs that differ in nothing else than the seed are the
-    /// repetitions of a row. By default all that varies.
+    /// Names that group runs into rows of the table: `lane`, `scheduler`, `workload`, `cpus`,
+    /// `policy`, an axis, `set.TUNABLE`. Runs that differ only in the seed are the repetitions of a
+    /// row. Default: everything that varies.
     #[serde(default)]
     pub by: Vec<String>,
     /// Measures in the table and in the figures, such as `turnaround_ns_mean` and
     /// `wakeup_latency_ns_p99`.
     #[serde(default)]
     pub measure: Vec<String>,
-    /// Values that name the row with which others are compared, such as
-    /// `{ scheduler = "linux-6.1" }`; what it does not name is as in the row compared.
+    /// Values that identify the row to compare with, such as `{ scheduler = "linux-6.1" }`. Other
+    /// dimensions equal those of the compared row.
     #[serde(default)]
     pub baseline: BTreeMap<String, Scalar>,
-    /// Only the runs with these values are in the table and the figures; all are run.
+    /// Only runs with these values appear in the table and the figures; all runs are made.
     #[serde(default)]
     pub filter: BTreeMap<String, OneOrMore>,
-    /// The name among `by` that goes to the horizontal axis of the figures. By default the one that
-    /// has most values, all of them numbers.
+    /// The name among `by` for the horizontal axis of the figures. Default: the name with most
+    /// values, all of them numbers.
     #[serde(default)]
     pub x: Option<String>,
-    /// Figures that somebody published, to compare with.
+    /// Published values to compare with.
     #[serde(default)]
     pub published: Option<Published>,
-    /// What a quick reproduction does instead.
+    /// Changes for a quick reproduction.
     #[serde(default)]
     pub quick: Option<Quick>,
-    /// Where and under what each point runs. In a study with `[[pair]]` these say so.
+    /// Lanes and schedulers of each point. In a study with `[[pair]]`, the pairs and lanes define
+    /// them.
     #[serde(default)]
     pub runs: Vec<RunsSpec>,
 }
 
-/// Ticks a second that a modelled kernel can be built with.
+/// Ticks per second that a modelled kernel can be built with.
 pub const HZ: [u32; 4] = [100, 250, 300, 1000];
 
 /// Schedulers of one lane.
@@ -159,30 +161,31 @@ pub const HZ: [u32; 4] = [100, 250, 300, 1000];
 pub struct RunsSpec {
     /// `sim`, `host` or `vm`.
     pub lane: LaneKind,
-    /// Sim: names of the registry, `name:POLICY` for tasks under another policy than their own.
-    /// Host: policies. Vm: `KERNEL`, `KERNEL:POLICY`, or `KERNEL:SCHEDULER` for one that is loaded.
+    /// For sim: names of the registry; `name:POLICY` runs tasks under another policy than their
+    /// own. For host: policies. For vm: `KERNEL`, `KERNEL:POLICY`, or `KERNEL:SCHEDULER` to load a
+    /// scheduler.
     pub schedulers: Vec<String>,
-    /// How often each point is run, each time with the next seed; 1 if nothing is said.
+    /// Number of repetitions of each point, each with the next seed [default: 1].
     #[serde(default)]
     pub repetitions: Option<u32>,
-    /// Ticks a second of the modelled kernel, instead of the machine's: 100, 250, 300 or 1000. Sim
-    /// only.
+    /// Ticks per second of the modelled kernel, instead of the machine's: 100, 250, 300 or 1000.
+    /// Only for sim.
     #[serde(default)]
     pub hz: Option<u32>,
-    /// Tunables of the schedulers, a value or a list each; each scheduler must have all of them.
-    /// Not on the host.
+    /// Tunables of the schedulers, each with a value or a list; each scheduler must have all of
+    /// them. Not for host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
-    /// Every run is made again with its start shifted.
+    /// Repeats every run with a shifted start.
     #[serde(default)]
     pub shift: Option<Shift>,
-    /// Whether a quick reproduction has these runs too.
+    /// Whether a quick reproduction includes these runs.
     #[serde(default = "yes")]
     pub quick: bool,
 }
 
-/// Runs again with shifted starts: all tasks are released later by a time that the seed draws. How
-/// far they differ from the first ones is a scheduler's own variation.
+/// Repetitions with shifted starts: all tasks are released later by a time that the seed draws.
+/// Their difference from the unshifted runs is a scheduler's own variation.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Shift {
@@ -190,15 +193,15 @@ pub struct Shift {
     pub from: String,
     /// Greatest time.
     pub to: String,
-    /// Runs with each seed, each with a time of its own.
+    /// Number of runs with each seed, each with its own time.
     pub count: u32,
 }
 
 impl Shift {
-    /// Most runs with each seed.
+    /// Maximum number of runs with each seed.
     const COUNT_MAX: u32 = 100;
 
-    /// Least and greatest time, ns.
+    /// Least and greatest time (ns).
     pub(crate) fn range(&self) -> Result<[Nanos; 2], StudyError> {
         let read = |text: &str, key: &str| {
             let found = units::parse_duration(text);
@@ -232,7 +235,7 @@ const fn yes() -> bool {
 }
 
 impl Study {
-    /// Reads a study. The error names the place, and for an unknown key the keys that exist.
+    /// Parses a study. The error names the position and, for an unknown key, the known keys.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
         let mut study: Self = toml::from_str(text).map_err(|error| document::from_toml(&error))?;
         let located = |error| document::located(error, text);
@@ -243,7 +246,7 @@ impl Study {
         Ok(study)
     }
 
-    /// The same with what its experiments say of a quick reproduction.
+    /// Applies the changes for a quick reproduction to its experiments.
     pub fn quick(mut self) -> Self {
         let is_skipped = |spec: &ExperimentSpec| {
             spec.quick.as_ref().is_some_and(|q| q.skip) || spec.runs.iter().all(|runs| !runs.quick)
@@ -359,7 +362,7 @@ impl ExperimentSpec {
         Ok(())
     }
 
-    /// What is kept does not rest on what is thrown away.
+    /// Checks that what the result keeps does not depend on what it drops.
     fn check_keep(&self) -> Result<(), StudyError> {
         let needs = self.keep_slices || self.keep_progress || !self.figures.is_empty();
         match needs && !self.keep_tasks {
@@ -372,7 +375,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// It has either a workload or a program that fits the rest.
+    /// Checks that it has either a workload, or a program that fits the other settings.
     fn check_work(&self) -> Result<(), StudyError> {
         let Some(program) = &self.program else {
             return match (self.workload.values().len(), &self.tasks) {
@@ -417,7 +420,7 @@ impl ExperimentSpec {
         program.check(&known).map_err(|error| error.below("program"))
     }
 
-    /// What is run: the workloads, or the program by its short name.
+    /// The workloads, or the program's short name.
     pub fn workloads(&self) -> Vec<String> {
         match (&self.program, &self.tasks) {
             (Some(program), _) => vec![program.name()],
@@ -426,7 +429,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// Whether a scheduler runs at another HZ too, so that runs differ in it.
+    /// Whether a scheduler also runs at another HZ, so that runs differ in it.
     pub(crate) fn has_other_hz(&self, hz: u32, scheduler: &str) -> bool {
         self.runs.iter().any(|runs| {
             let is_its = |name: &String| name.split(':').next() == Some(scheduler);
@@ -439,12 +442,12 @@ impl ExperimentSpec {
         self.program.as_ref().map_or_else(Vec::new, ProgramSpec::figure_names)
     }
 
-    /// The machines that are named.
+    /// The named machines.
     pub fn machines(&self) -> Vec<String> {
         self.machine.as_ref().map_or_else(Vec::new, OneOrMore::values)
     }
 
-    /// Every name by which runs can be told apart.
+    /// Every dimension that can distinguish runs.
     pub fn dimensions(&self) -> Vec<String> {
         let mut names: Vec<String> =
             ["lane", "scheduler", "workload", "machine", "cpus", "policy", "seed"]
@@ -464,7 +467,7 @@ impl ExperimentSpec {
         names
     }
 
-    /// Whatever `by`, `baseline`, `filter` and `x` name must exist.
+    /// Checks that everything in `by`, `baseline`, `filter` and `x` exists.
     fn check_names(&self) -> Result<(), StudyError> {
         let known = self.dimensions();
         let check = |name: &str, steps: [Step; 2]| {
@@ -498,7 +501,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// Names that take more than one value: what a table is sorted by if nothing is said.
+    /// Names with more than one value: the default order of a table.
     fn varying(&self) -> Vec<String> {
         let mut names = Vec::new();
         let lanes: BTreeSet<LaneKind> = self.runs.iter().map(|runs| runs.lane).collect();
@@ -528,7 +531,7 @@ impl ExperimentSpec {
         names
     }
 
-    /// Whether the study says how its runs are to be put into a table.
+    /// Whether the study defines a table of its runs.
     pub fn has_view(&self) -> bool {
         self.seeds.is_some()
             || !self.by.is_empty()
@@ -537,11 +540,11 @@ impl ExperimentSpec {
             || self.published.is_some()
     }
 
-    /// How the runs are put into a table.
+    /// How to arrange the runs in a table.
     pub fn view(&self) -> View {
         let mut by = if self.by.is_empty() { self.varying() } else { self.by.clone() };
         let lanes: BTreeSet<LaneKind> = self.runs.iter().map(|runs| runs.lane).collect();
-        // A model and a machine are never repetitions of one another.
+        // A modelled run and a measured run are never repetitions of one another.
         if lanes.len() > 1 && !by.iter().any(|name| name == "lane") {
             by.insert(0, "lane".into());
         }
@@ -570,7 +573,7 @@ impl RunsSpec {
         }
     }
 
-    /// Most repetitions of a point.
+    /// Maximum number of repetitions of a point.
     const REPETITIONS_MAX: u32 = 100_000;
 
     fn check(&self, has_seeds: bool) -> Result<(), StudyError> {

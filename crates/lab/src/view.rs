@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs put into rows, with means, intervals and differences from a baseline.
+//! Arranges runs in rows, with means, intervals and differences from a baseline.
 //!
-//! The unit of statistics is the seed. A row may hold several conditions (every n, say, when rows
-//! are schedulers): then a seed's value is its mean over the row's conditions, and a seed that
-//! lacks one of them is left out and counted. The interval is Student's for the mean over seeds; a
-//! difference is taken seed by seed with the baseline's row, over the seeds and conditions that
-//! both have, and its interval is Student's for the mean of those differences (paired). One seed
-//! gives no interval. Intervals hold for one comparison each; they are not widened for the
-//! number of comparisons.
+//! The unit of statistics is the seed. A row may hold several conditions, such as every n if rows
+//! are schedulers. A seed's value is then its mean over the row's conditions; a seed that lacks a
+//! condition is left out and counted. The interval is Student's for the mean over seeds. A
+//! difference is computed seed by seed against the baseline's row, over the seeds and conditions
+//! that both have. Its interval is Student's for the mean of those differences (paired). One seed
+//! gives no interval. Intervals hold for one comparison each; they are not widened for the number
+//! of comparisons.
 
 use crate::published::Published;
 use schedlab_metrics::stats;
@@ -19,15 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How runs are put into a table.
+/// How to arrange runs in a table.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct View {
-    /// Dimensions that make a row.
+    /// Dimensions that identify a row.
     pub by: Vec<String>,
-    /// Measures; empty: a usual set.
+    /// Measures; empty: the usual ones.
     #[serde(default)]
     pub measures: Vec<String>,
-    /// Dimensions, and their values in the row with which others are compared.
+    /// Dimensions and their values in the row to compare with.
     #[serde(default)]
     pub baseline: BTreeMap<String, String>,
     /// Only runs with one of these values.
@@ -36,7 +36,7 @@ pub struct View {
     /// Dimension of the horizontal axis.
     #[serde(default)]
     pub x: Option<String>,
-    /// Published figures to compare with.
+    /// Published values to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
 }
@@ -44,7 +44,7 @@ pub struct View {
 /// Mean over seeds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Seeds.
+    /// Number of seeds.
     pub n: u64,
     /// Mean.
     pub mean: f64,
@@ -57,7 +57,7 @@ pub struct Estimate {
 /// Difference from the baseline.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// Seeds that both rows have, the mean of the differences, and its interval.
+    /// Number of seeds that both rows have, the mean of the differences, and its interval.
     pub paired: Estimate,
     /// Mean of the baseline over the same seeds.
     pub baseline_mean: f64,
@@ -68,7 +68,7 @@ pub struct Difference {
 pub struct CellValue {
     /// Mean over seeds; `None` if no run has the measure.
     pub estimate: Option<Estimate>,
-    /// Seeds left out because they lack one of the row's conditions.
+    /// Number of seeds left out because they lack one of the row's conditions.
     pub nr_seeds_incomplete: u64,
     /// Difference from the baseline; `None` in the baseline itself, or without a shared seed.
     pub difference: Option<Difference>,
@@ -79,11 +79,11 @@ pub struct CellValue {
 pub struct Row {
     /// Values of the dimensions in `by`.
     pub key: Vec<String>,
-    /// Whether others are compared with it.
+    /// Whether other rows are compared with this one.
     pub is_baseline: bool,
-    /// Runs in it.
+    /// Number of runs in the row.
     pub nr_runs: u64,
-    /// One a measure.
+    /// One value for each measure.
     pub values: Vec<CellValue>,
 }
 
@@ -94,17 +94,18 @@ pub struct Table {
     pub by: Vec<String>,
     /// Names of the measures.
     pub measures: Vec<String>,
-    /// Rows by their first dimension, then by the second; values in order of first appearance.
+    /// Rows, sorted by the first dimension, then by the second; values in order of first
+    /// appearance.
     pub rows: Vec<Row>,
 }
 
-/// How means and intervals are made, for people who read a table.
+/// How the table computes means and intervals, for its readers.
 pub const METHOD: &str = "Mean over seeds; \u{b1} is half the 95 % confidence interval \
      (Student's t over n seeds), left out for n = 1. Differences are paired: seed by seed, over \
      the seeds that both rows have.";
 
 impl View {
-    /// Whether the measures exist; `figures` are those of the experiment's program.
+    /// Checks that the measures exist; `figures` are those of the experiment's program.
     pub fn check(&self, figures: &[String]) -> Result<(), StudyError> {
         let mut known = figures.to_vec();
         known.extend(values::measure_names());
@@ -117,7 +118,7 @@ impl View {
         Ok(())
     }
 
-    /// The measures, the usual ones if none is named.
+    /// The measures; the usual ones if none is named.
     pub fn measures(&self) -> Vec<String> {
         if self.measures.is_empty() {
             MEASURES_DEFAULT.map(String::from).to_vec()
@@ -126,7 +127,7 @@ impl View {
         }
     }
 
-    /// Whether the filter lets a run through.
+    /// Whether a run passes the filter.
     pub fn takes(&self, run: &RunResult) -> bool {
         self.filter.iter().all(|(name, allowed)| allowed.contains(&values::dimension(run, name)))
     }
@@ -161,8 +162,8 @@ impl View {
         Table { by: self.by.clone(), rows, measures }
     }
 
-    /// Index among `by` of the dimension for a horizontal axis: the one asked for, else the one
-    /// with most values, all of them numbers or times.
+    /// Index in `by` of the dimension for a horizontal axis: the requested one, else the one with
+    /// most values, all of them numbers or times.
     pub fn axis(&self, table: &Table) -> Option<usize> {
         const NAMES: [&str; 5] = ["lane", "scheduler", "workload", "policy", "machine"];
         if let Some(x) = &self.x {
@@ -183,8 +184,8 @@ impl View {
         candidates.max_by_key(|(count, index)| (*count, usize::MAX - index)).map(|found| found.1)
     }
 
-    /// The row with which one is compared: its own key, with the values of the baseline. Where
-    /// there is none with the row's tunables, the one without tunables: other schedulers have none.
+    /// The row to compare with: the row's own key with the baseline's values. If no row has its
+    /// tunables, the row without tunables, because other schedulers have none.
     fn baseline_of(&self, key: &[String], index: &BTreeMap<Vec<String>, usize>) -> Option<usize> {
         if self.baseline.is_empty() {
             return None;
@@ -201,7 +202,7 @@ impl View {
     }
 }
 
-/// Rows by their first dimension, then by the second: values in order of first appearance.
+/// Sorts rows by the first dimension, then by the second; values in order of first appearance.
 fn sort(rows: &mut [Row]) {
     let mut ranks: Vec<BTreeMap<String, usize>> = Vec::new();
     for row in rows.iter() {
@@ -232,7 +233,8 @@ impl Group {
     }
 
     fn add(&mut self, run: &RunResult, measures: &[String], by: &[String]) {
-        // What makes the row is no condition within it; a model's policy is a part of its name.
+        // A dimension of the row's key is not a condition within the row. A model's policy is a
+        // part of its name.
         let is_key = |name: &str| {
             let name = if name == "policy" { "scheduler" } else { name };
             by.iter().any(|known| known == name)
@@ -252,12 +254,12 @@ impl Group {
     }
 }
 
-/// Every condition that some seed has.
+/// All conditions of any seed.
 fn conditions(values: &BySeed) -> BTreeSet<&Vec<String>> {
     values.values().flat_map(BTreeMap::keys).collect()
 }
 
-/// A seed's mean over `wanted`; `None` if it lacks one of them.
+/// A seed's mean over `wanted`; `None` if it lacks one of these conditions.
 fn seed_mean(
     of_seed: &BTreeMap<Vec<String>, Vec<f64>>,
     wanted: &BTreeSet<&Vec<String>>,
@@ -290,7 +292,7 @@ fn cell(own: &BySeed, base: Option<&BySeed>) -> CellValue {
     }
 }
 
-/// Seed by seed, over the conditions that both have.
+/// The difference seed by seed, over the conditions that both have.
 fn difference(own: &BySeed, base: &BySeed) -> Option<Difference> {
     let (own_has, base_has) = (conditions(own), conditions(base));
     let shared: BTreeSet<&Vec<String>> = own_has.intersection(&base_has).copied().collect();
@@ -331,7 +333,7 @@ mod tests {
     }
 
     /// Differences 8, 10, 12: mean 10, deviation 2, t(2) = 4.302653, half 4.96828. The spread of
-    /// the rows themselves is 50 times as large and does not enter.
+    /// the rows themselves is 50 times as large and does not matter.
     #[test]
     fn differences_are_taken_seed_by_seed() {
         let runs = [
@@ -364,7 +366,7 @@ mod tests {
         assert_eq!(value.difference.unwrap().paired.ci95, None);
     }
 
-    /// Many conditions in a row are no repetitions: n stays the number of seeds.
+    /// Several conditions in a row are not repetitions: n stays the number of seeds.
     #[test]
     fn a_seed_is_one_value_however_many_conditions_a_row_has() {
         let mut runs = Vec::new();
@@ -382,7 +384,7 @@ mod tests {
         assert_eq!(table.rows[0].nr_runs, 21);
     }
 
-    /// The baseline has n = 1 only: n = 2 of the other must not count as a difference.
+    /// The baseline has n = 1 only, so the other row's n = 2 must not count as a difference.
     #[test]
     fn only_shared_conditions_are_compared() {
         let runs = [run("a", 1, 1, 5), run("b", 1, 1, 6), run("b", 2, 1, 700)];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shape of the hackbench figures of 2003, in small: 2.4's one list under one lock costs more
-//! than in proportion to the tasks, and the more the more CPUs want it; 2.6.0's queues do not. So
-//! do the lists of tasks that 2.4 walks through when one ends.
+//! The shape of the hackbench figures of 2003, at a small size. In 2.4, the single list under one
+//! lock costs more than proportionally to the tasks, and more so the more CPUs need it. The queues
+//! of 2.6.0 do not. The lists of tasks that 2.4 walks when a task ends also cost more.
 //!
-//! `studies/hackbench-2003.toml` has all of it, at full size, beside the published figures.
+//! `studies/hackbench-2003.toml` has the full experiment next to the published figures.
 
 use schedlab_lab::Study;
 use schedlab_metrics::RunMeasures;
@@ -12,11 +12,11 @@ use schedlab_run::{Lane, RunRequest};
 use schedlab_sim::{SimLane, Watchdog, machine};
 use std::sync::Arc;
 
-/// A quarter of the rounds: what comes after the start counts in any case.
+/// A quarter of the rounds is enough: the cost after the start counts in any case.
 const LOOPS: &str = "25";
 
-/// A run; with so few rounds the ends of the tasks would hide what the list and the lock cost,
-/// unless they are left out (`ends`).
+/// Runs the workload. With so few rounds the ends of the tasks would hide the cost of the list and
+/// the lock, unless `ends` leaves them out.
 fn measures(machine: &str, scheduler: &str, hz: u32, groups: &str, ends: bool) -> RunMeasures {
     let mut spec = machine::preset(machine).unwrap();
     if !ends {
@@ -42,10 +42,10 @@ fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
         let growth = |runs: &[RunMeasures; 2]| seconds(&runs[1]) / seconds(&runs[0]);
         let gap = seconds(&old[1]) / seconds(&new[1]);
         println!("{machine}: growth {:.2} and {:.2}, gap {gap:.2}", growth(&old), growth(&new));
-        // Four times the groups: four times the time, and more than that.
+        // Four times the groups need four times the time, or more.
         assert!((3.2..4.8).contains(&growth(&new)), "{machine}: {}", growth(&new));
         assert!(growth(&old) > 5.0, "{machine}: {}", growth(&old));
-        // The whole list is searched at each choice, and the bitmap is not a list.
+        // 2.4 searches the whole list at each choice; 2.6 reads a bitmap instead of a list.
         let [old_counters, new_counters] = [&old[1], &new[1]].map(|run| run.model.unwrap());
         let totals = &old[1].totals;
         assert!(old_counters.nr_entries_scanned / totals.nr_switches > 500, "{machine}");
@@ -58,7 +58,7 @@ fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
     assert!(one.1 == 0.0 && four.1 > 0.2 && eight.1 > 1.2 * four.1, "{gaps:?}");
 }
 
-/// 2.4 looks at every task at each exit, and at every child at each wait, which alone is quadratic;
+/// 2.4 looks at every task at each exit, and at every child at each wait, which alone is quadratic.
 /// 2.6.0 does not.
 #[test]
 fn the_ends_of_tasks_cost_2_4_more_than_in_proportion() {

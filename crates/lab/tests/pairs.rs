@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pairs of two modelled kernels, run: what a shifted start changes in one of them is its own
+//! Runs pairs of two modelled kernels. A shifted start changes one of them: that is its own
 //! variation, and the other may differ by as much.
 
 use schedlab_lab::claims::{Answer, ClaimResult, Evidence, PairResult, Word, judge};
@@ -9,7 +9,7 @@ use schedlab_model::CpuMask;
 use schedlab_run::MachineSpec;
 use schedlab_sim::SimLane;
 
-/// Sleepers that wake beside hogs: which task a tick meets depends on the start.
+/// Sleepers that wake next to hogs: the start decides which task a tick meets.
 const STUDY: &str = r#"
 name = "p"
 [[experiment]]

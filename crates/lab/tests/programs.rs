@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs as data: what is refused, what is put in, what is read.
+//! Programs as data: what the parser refuses, which values it inserts, and which it reads.
 
 use schedlab_lab::Study;
 use schedlab_model::Policy;
@@ -138,7 +138,7 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(sim.to_string().contains("only this machine has programs"), "{sim}");
 }
 
-/// A hostile pattern or output costs time that grows with its length, not with its powers.
+/// A hostile pattern or output costs time in proportion to its length, not exponentially.
 #[test]
 fn patterns_that_explode_elsewhere_do_not_here() {
     let mut run = server();

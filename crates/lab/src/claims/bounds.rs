@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a claim says of a number, fixed before the number is known: `1.9 .. 2.2`, `>= 0.95`,
-//! `<= 5ms`, `= 10`.
+//! The bounds of a claim, fixed before the number is known: `1.9 .. 2.2`, `>= 0.95`, `<= 5ms`, `=
+//! 10`.
 
 use schedlab_workload::units;
 
-/// A range of numbers, its ends included unless they are said to be outside.
+/// A range of numbers that includes its ends, unless the text excludes them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bounds {
     /// Least number.
     low: f64,
     /// Greatest number.
     high: f64,
-    /// Whether the ends themselves are outside (`<`, `>`).
+    /// Whether the range excludes its ends (`<`, `>`).
     is_open: bool,
 }
 
-/// How an interval lies to the bounds.
+/// How an interval relates to the bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lies {
-    /// All of it within.
+    /// The whole interval is within the bounds.
     Within,
-    /// All of it outside, on one side.
+    /// The whole interval is outside, on one side.
     Outside,
-    /// An end of the bounds is in it.
+    /// The interval contains an end of the bounds.
     Across,
 }
 
 impl Bounds {
-    /// Reads bounds.
+    /// Parses bounds.
     pub fn parse(text: &str) -> Result<Self, String> {
         const ALLOWED: &str = "allowed are A .. B, >= A, > A, <= B, < B, = A, each a number or a \
                                time with its unit";
@@ -56,12 +56,12 @@ impl Bounds {
         Ok(Self { low, high, is_open })
     }
 
-    /// From `-limit` to `limit`.
+    /// The range from `-limit` to `limit`.
     pub const fn about_zero(limit: f64) -> Self {
         Self { low: -limit, high: limit, is_open: false }
     }
 
-    /// How `low` to `high` lies to them.
+    /// How the interval from `low` to `high` relates to the bounds.
     pub fn lie(self, low: f64, high: f64) -> Lies {
         let (is_low_in, is_high_in) = (self.contains(low), self.contains(high));
         if is_low_in && is_high_in {
@@ -82,7 +82,7 @@ impl Bounds {
     }
 }
 
-/// A number, or a time in nanoseconds.
+/// Parses a number, or a time as nanoseconds.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {

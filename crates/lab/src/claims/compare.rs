@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From pairs of runs to answers.
+//! Answers checks over pairs of runs.
 //!
-//! Runs of two places are paired by their seed, which drew the same releases and sleeps for both.
-//! A unit's deviation (a task's) is the mean over the pairs, with Student's 95 % interval; the
-//! check holds if that interval of every unit lies within the tolerance, and fails if that of some
-//! unit lies outside. Where the first place has runs with shifted starts too, the kernel's own
-//! variation counts as well: the greatest deviation of a shifted run from the unshifted one of its
-//! seed. A unit may deviate by the tolerance or by that variation, whichever is greater.
+//! Runs of two places are paired by their seed, which draws the same releases and sleeps for both.
+//! The deviation of a unit (a task) is its mean over the pairs, with Student's 95 % interval. The
+//! check holds if every unit's interval is within the tolerance. It fails if some unit's interval
+//! is outside. If the first place also has runs with shifted starts, they show the kernel's own
+//! variation: the greatest deviation of a shifted run from the unshifted one of its seed. A unit
+//! may then deviate by the tolerance or by that variation, whichever is greater.
 //!
-//! The wrong models and the knobs are looked at in the same way. Where the comparison does not tell
-//! them from the right model, what holds becomes inconclusive.
+//! The module judges the wrong models and the knobs in the same way. If the comparison does not
+//! distinguish them from the right model, agreement becomes inconclusive.
 
 use super::pairs::{Case, Number, Pairs, Scale, Yardstick};
 use super::slices::{self, Equal, Sequence};
@@ -24,81 +24,82 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a check over pairs asks.
+/// The question of a check over pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairKind {
-    /// Whether the runs agree.
+    /// Do the runs agree?
     Agrees,
-    /// Whether a wrong model is rejected.
+    /// Does the comparison reject a wrong model?
     Rejects,
-    /// Whether a knob moves the number.
+    /// Does a knob move the number?
     Moves,
 }
 
-/// One task, or all of one description, in both places.
+/// One task, or all tasks of one description, in both places.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct UnitResult {
-    /// Task, `child-*` for all of one description, or `all tasks`.
+    /// Name of the task, `child-*` for all tasks of one description, or `all tasks`.
     pub unit: String,
-    /// Mean over the runs `on`: the kernel's.
+    /// Mean over the runs `on`, those of the kernel.
     pub on: f64,
-    /// Mean over the runs `against`: the model's.
+    /// Mean over the runs `against`, those of the model.
     pub against: f64,
-    /// Mean deviation, seed by seed, on the scale of the check, without its sign.
+    /// Mean over the seeds of the deviation, on the scale of the check, without its sign.
     pub deviation: f64,
-    /// Ends of its 95 % interval; equal where nothing varied.
+    /// Ends of its 95 % interval; equal if nothing varied.
     pub ci95: [f64; 2],
-    /// The greatest deviation of the first place's shifted runs from its own; `None`: no such runs.
+    /// The greatest deviation of the first place's shifted runs from its unshifted ones; `None`
+    /// without shifted runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation: Option<f64>,
 }
 
-/// A value of a knob.
+/// The effect of one value of a knob.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct KnobPoint {
     /// The value.
     pub value: String,
-    /// Greatest deviation with it.
+    /// Greatest deviation with this value.
     pub deviation: f64,
 }
 
-/// What a check over pairs has beside a number and an answer.
+/// The part of a check's result that only checks over pairs have.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct PairResult {
-    /// What it asks.
+    /// The question.
     pub kind: PairKind,
     /// The experiment.
     pub experiment: String,
-    /// The workload; empty without a run.
+    /// The workload; empty if there is no run.
     pub workload: String,
-    /// CPUs.
+    /// Number of CPUs.
     pub nr_cpus: u32,
-    /// Release of the kernel of the runs `on`; empty without a run.
+    /// Kernel release of the runs `on`; empty if there is no run.
     pub release: String,
-    /// Place of the other runs; of a wrong model with its tunables.
+    /// Place of the other runs; for a wrong model, with its tunables.
     pub against: String,
     /// The scale of deviations.
     pub scale: Scale,
-    /// Greatest deviation that is allowed.
+    /// The tolerance: greatest allowed deviation.
     pub within: f64,
-    /// Whether some unit is outside the tolerance, and only the kernel's own variation accepts it.
+    /// Whether a unit is outside the tolerance, but within the kernel's own variation.
     pub by_variation: bool,
-    /// By task, the one that is farthest off first.
+    /// Results by unit, the greatest deviation first.
     pub units: Vec<UnitResult>,
-    /// Of slices: how many are equal, run by run.
+    /// For slices: how many are equal, run by run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Equal>,
-    /// Of a knob: its name.
+    /// Name of a knob.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub knob: String,
-    /// Of a knob: its values.
+    /// Values of a knob.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<KnobPoint>,
 }
 
 impl PairResult {
-    /// By how much the unit that is farthest off differs, for people.
+    /// The greatest deviation of a unit, for people.
     pub fn worst_text(&self) -> Option<String> {
         self.units.first().map(|unit| self.scale.text(unit.deviation))
     }
@@ -111,20 +112,20 @@ impl PairResult {
     }
 }
 
-/// Runs of one seed.
+/// Two runs with one seed.
 #[derive(Clone, Copy)]
 struct Both<'r> {
     on: &'r RunResult,
     against: &'r RunResult,
 }
 
-/// Runs of a place by seed.
+/// Runs of a place, by seed.
 type BySeed<'r> = BTreeMap<u64, &'r RunResult>;
 
-/// Judges what is compared of a claim.
+/// Judges the comparisons of a claim.
 pub(super) fn judge_pairs(claim: &Claim, evidence: Evidence<'_>) -> Vec<CheckResult> {
     let Some(pairs) = &claim.pairs else { return Vec::new() };
-    // Whoever read the study has read its yardstick: there is no error left.
+    // Reading the study has already parsed its yardstick, so no error is left.
     let Ok(yardstick) = pairs.yardstick() else { return Vec::new() };
     let judge = Judge { claim, pairs, yardstick, evidence };
     let mut checks = Vec::new();
@@ -145,12 +146,12 @@ struct Judge<'j> {
 /// The runs of a case in its first place.
 struct Reference<'r> {
     runs: BySeed<'r>,
-    /// Each unit's own variation on the scale of averaging.
+    /// Each unit's own variation, on the averaging scale.
     variation: BTreeMap<String, f64>,
 }
 
 impl<'j> Judge<'j> {
-    /// Runs of an experiment in a place that have these values of dimensions.
+    /// Runs of an experiment in a place, with these values of dimensions.
     fn runs(
         &self,
         experiment: &str,
@@ -162,7 +163,7 @@ impl<'j> Judge<'j> {
             result.experiment.study == evidence.study
                 && matches_template(experiment, &result.experiment.name)
         });
-        // What is asked of these runs comes before what is asked of all.
+        // The values for these runs override those for all runs.
         let is_open = |(name, _): &(&String, &Scalar)| which.iter().all(|(own, _)| own != *name);
         let fixed = self.pairs.which.iter().filter(is_open);
         let fixed = fixed.map(|(name, value)| (name.clone(), value.to_string()));
@@ -175,7 +176,7 @@ impl<'j> Judge<'j> {
         results.flat_map(|result| &result.runs).filter(has).collect()
     }
 
-    /// The same by seed; more than one run of a seed is no repetition.
+    /// Sorts runs by seed. Several runs of one seed must have the same condition.
     fn by_seed(runs: &[&'j RunResult]) -> Result<BySeed<'j>, Reason> {
         let mut by_seed = BySeed::new();
         for run in runs {
@@ -237,7 +238,7 @@ impl<'j> Judge<'j> {
         }
     }
 
-    /// A check of nothing yet.
+    /// A check without a result.
     fn check(&self, case: &Case, kind: PairKind, against: String) -> CheckResult {
         let yardstick = &self.yardstick;
         let within = yardstick.scale.text(yardstick.within);
@@ -382,7 +383,7 @@ impl<'j> Judge<'j> {
 }
 
 impl Reference<'_> {
-    /// The greatest deviation of a unit, on the scale of averaging.
+    /// The greatest allowed deviation of a unit, on the averaging scale.
     fn limit(&self, yardstick: &Yardstick, unit: &str) -> f64 {
         yardstick.limit().max(self.variation.get(unit).copied().unwrap_or_default())
     }
@@ -394,14 +395,14 @@ fn range(values: &[f64]) -> f64 {
     greatest - least
 }
 
-/// Runs of both places with one seed.
+/// The pairs of runs in both places with one seed.
 fn both<'r>(on: &BySeed<'r>, against: &BySeed<'r>) -> Vec<Both<'r>> {
     let pair =
         |(seed, on): (&u64, &&'r RunResult)| against.get(seed).map(|against| Both { on, against });
     on.iter().filter_map(pair).collect()
 }
 
-/// What others used of the machine, if it is too much to compare anything.
+/// The reason for no answer, if other programs took too much of the CPU time for a comparison.
 fn crowded(case: &Case, both: &[Both<'_>]) -> Option<Reason> {
     let least = case.cpu_time_least?;
     let sum = |of: fn(&Both<'_>) -> u64| both.iter().map(of).sum::<u64>() as f64;
@@ -411,8 +412,8 @@ fn crowded(case: &Case, both: &[Both<'_>]) -> Option<Reason> {
     (part < least).then_some(Reason::Crowded { percent: (part * 100.0).round_ties_even() as u32 })
 }
 
-/// Takes the answer from comparisons that accept a wrong model, or that nothing moves: in the same
-/// place with as many CPUs.
+/// Makes agreement inconclusive if the comparison accepts a wrong model or no knob moves it, in the
+/// same place with as many CPUs.
 fn discriminate(checks: &mut [CheckResult]) {
     let place = |check: &CheckResult| {
         let nr_cpus = check.pair.as_ref().map(|pair| pair.nr_cpus);
@@ -441,7 +442,7 @@ fn discriminate(checks: &mut [CheckResult]) {
     }
 }
 
-/// Why agreement says nothing.
+/// The reason why agreement means nothing.
 fn doubt(controls: &[&CheckResult], knobs: &[&CheckResult]) -> Option<Reason> {
     let failed = |checks: &[&CheckResult]| {
         let failed = checks.iter().find(|check| check.answer == Answer::Fails);
@@ -460,11 +461,11 @@ fn doubt(controls: &[&CheckResult], knobs: &[&CheckResult]) -> Option<Reason> {
     Some(Reason::DoesNotMove { knob, workload })
 }
 
-/// Deviations by unit, one a pair of runs.
+/// Deviations by unit, one for each pair of runs.
 #[derive(Default)]
 struct Samples {
     units: BTreeMap<String, Sample>,
-    /// Units that only one of two runs has.
+    /// Units in only one of two runs.
     alone: BTreeSet<String>,
     slices: Vec<Equal>,
 }
@@ -476,11 +477,11 @@ struct Sample {
     deviations: Vec<f64>,
 }
 
-/// A number over pairs of runs.
+/// A number measured over pairs of runs.
 struct Measured {
-    /// Signed mean deviations on the scale of averaging, by unit.
+    /// Signed mean deviations by unit, on the averaging scale.
     deviations: BTreeMap<String, f64>,
-    /// The same for people, the farthest first.
+    /// Results by unit for people, the greatest deviation first.
     units: Vec<UnitResult>,
     slices: Vec<Equal>,
     nr_runs: usize,
@@ -490,7 +491,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// The greatest deviation for people.
+    /// The greatest deviation, for people.
     fn worst(&self) -> f64 {
         self.units.first().map_or(0.0, |unit| unit.deviation)
     }
@@ -604,7 +605,7 @@ impl Samples {
     }
 }
 
-/// Least and greatest distance from 0 in an interval.
+/// The least and the greatest distance from 0 in an interval.
 fn distances(low: f64, high: f64) -> [f64; 2] {
     let (a, b) = (low.abs(), high.abs());
     let least = if low <= 0.0 && high >= 0.0 { 0.0 } else { a.min(b) };

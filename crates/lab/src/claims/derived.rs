@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures that only claims need, made of the timeline and the progress that a run kept.
+//! Measures that only claims need, computed from a run's timeline and progress.
 //!
-//! One entry each: name, what it is, formula. A run that did not keep what a measure is made of
-//! has no value of it.
+//! Each has one entry: name, description, formula. A run without the needed timeline or progress
+//! has no value.
 
 use super::evaluate::{is_named, line};
 use schedlab_metrics::Unit;
 use schedlab_run::{ProgressCurve, RunResult, Slice};
 use std::collections::BTreeMap;
 
-/// A measure made of a run's timeline or progress.
+/// A measure computed from a run's timeline or progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Derived {
     /// Name, as in an expression.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub text: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Whether it is one of tasks, chosen by `task=`.
+    /// Whether it is a measure of tasks, chosen by `task=`.
     pub of_task: bool,
-    /// Its value; the second argument chooses tasks by name.
+    /// Computes its value; the second argument selects tasks by name.
     pub value: fn(&RunResult, &str) -> Option<f64>,
 }
 
-/// All of them.
+/// All derived measures.
 pub const DERIVED: &[Derived] = &[
     Derived {
         name: "progress_r2_min",
@@ -83,7 +83,7 @@ pub const DERIVED: &[Derived] = &[
     },
 ];
 
-/// One number of all tasks' progress.
+/// Combines all tasks' progress into one number.
 fn of_curves(
     run: &RunResult,
     of_one: fn(&ProgressCurve) -> Option<f64>,
@@ -104,7 +104,7 @@ fn progress_gap(curve: &ProgressCurve) -> Option<f64> {
     gaps.max().map(|gap| gap as f64)
 }
 
-/// At one moment those that leave go first: a slice ends where the next begins.
+/// At the same moment, count ends first: a slice ends when the next begins.
 fn nr_running_max(slices: &[Slice]) -> Option<f64> {
     let mut steps: Vec<(u64, i64)> = Vec::new();
     for slice in slices {
@@ -135,7 +135,7 @@ fn ids(run: &RunResult, task: &str) -> Vec<u32> {
     tasks.map(|known| known.id).collect()
 }
 
-/// The first exit of a task that did the run's work.
+/// The first exit of a task that worked in the run.
 fn first_exit(run: &RunResult) -> Option<u64> {
     let jobs = run.measures.tasks.iter().filter(|task| !task.is_launcher);
     jobs.filter_map(|task| task.exit_ns).min()

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From runs to a number with its interval.
+//! Computes a number with its interval from runs.
 //!
-//! Every measure in an expression is a sample: one value a run, of runs that differ in nothing but
-//! the repetition. The number is the expression of the samples' means. Its interval is that of
-//! error propagation to the first order: the variance is the sum of each mean's variance times the
-//! square of the expression's derivative (by central differences), the degrees of freedom are
-//! Welch's and Satterthwaite's, the quantile Student's (Welch, Biometrika 34, 1947; NIST/SEMATECH
+//! Every measure in an expression is a sample: one value for each run, over runs that differ only
+//! in the repetition. The number is the expression of the samples' means. Its interval comes from
+//! error propagation to the first order. The variance is the sum of each mean's variance times the
+//! square of the expression's derivative (by central differences). The degrees of freedom are those
+//! of Welch and Satterthwaite, the quantile is Student's (Welch, Biometrika 34, 1947; NIST/SEMATECH
 //! e-Handbook, 2.5.5). So repetitions need not be paired, and three are enough for an honest, wide
-//! interval. It assumes independent repetitions and a smooth expression; where `max` or `min` has
-//! two equal best candidates it is only roughly right.
+//! interval. The method assumes independent repetitions and a smooth expression. If `max` or `min`
+//! has two equal best candidates, it is only approximate.
 //!
-//! A simulated run, and one in counted time, repeats to the last bit: one is exact and needs no
-//! interval.
+//! Simulated runs, and runs in counted time, repeat to the last bit. One such run is exact and
+//! needs no interval.
 
 use super::bounds::{Bounds, Lies};
 use super::derived::{DERIVED, Derived};
@@ -22,32 +22,32 @@ use schedlab_run::place::unknown;
 use schedlab_run::{Code, LaneKind, RunResult, StudyError, expect, values};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The runs that a row is about.
+/// The runs of one row.
 #[derive(Clone, Debug)]
 pub struct Scope<'r> {
-    /// Runs of the row's experiments, lane and scheduler.
+    /// Runs with the row's experiments, lane and scheduler.
     pub runs: Vec<&'r RunResult>,
-    /// What `all` means.
+    /// The value of `all`.
     pub nr_cpus: u32,
 }
 
-/// A number of some runs.
+/// A number computed from some runs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Found {
     /// The number.
     pub value: f64,
-    /// Its 95 % confidence interval; `None`: exact, or too few runs.
+    /// Its 95 % confidence interval; `None` if it is exact, or if there are too few runs.
     pub ci95: Option<[f64; 2]>,
-    /// Whether every run in it repeats to the last bit, so that there is nothing uncertain.
+    /// Whether all its runs repeat to the last bit, so that the number is certain.
     pub is_exact: bool,
-    /// Runs in it.
+    /// Number of runs.
     pub nr_runs: usize,
-    /// Runs in it during which others used the CPUs, with the first one's warning.
+    /// Disturbed runs: other load used the CPUs. Holds the first warning.
     pub disturbed: Option<Disturbed>,
 }
 
 impl Found {
-    /// The mean of some runs' values with Student's interval.
+    /// The mean of some runs' values, with Student's interval.
     pub fn mean(values: &[f64]) -> Self {
         let mean = stats::mean(values);
         let half = stats::ci95_half_width(values);
@@ -59,23 +59,24 @@ impl Found {
         }
     }
 
-    /// How it lies to the bounds with its whole interval; `None`: too few runs for one.
+    /// How the whole interval relates to the bounds; `None` if there are too few runs for an
+    /// interval.
     pub fn lies(&self, bounds: Bounds) -> Option<Lies> {
         let [low, high] = if self.is_exact { [self.value; 2] } else { self.ci95? };
         Some(bounds.lie(low, high))
     }
 }
 
-/// Runs that were not alone on their CPUs.
+/// Runs that shared their CPUs with other load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Disturbed {
-    /// How many.
+    /// Number of such runs.
     pub nr_runs: usize,
-    /// What the first of them says.
+    /// The warning of the first one.
     pub text: String,
 }
 
-/// Warnings of a run that say that somebody else used its CPUs: other processes, the hypervisor.
+/// Warnings that other processes or the hypervisor used a run's CPUs.
 const DISTURBED: [Code; 2] = [Code::OtherLoad, Code::Steal];
 
 fn disturbance(run: &RunResult) -> Option<&str> {
@@ -83,15 +84,15 @@ fn disturbance(run: &RunResult) -> Option<&str> {
     Some(&warning.text)
 }
 
-/// Values of a measure, one a run.
+/// Values of a measure, one for each run.
 struct Sample {
     values: Vec<f64>,
     is_exact: bool,
-    /// What runs say that were not alone on their CPUs.
+    /// Warnings of the disturbed runs.
     disturbances: Vec<String>,
 }
 
-/// An expression with samples in place of measures and without series.
+/// An expression with samples in place of measures, and with series expanded.
 enum Node {
     Number(f64),
     Sample(usize),
@@ -100,11 +101,11 @@ enum Node {
     Series(Series, Vec<f64>, Vec<Node>),
 }
 
-/// What a scheduler counts itself, by its own name: `counter.nr_promoted`.
+/// Prefix of a scheduler's own counters: `counter.nr_promoted`.
 const COUNTER: &str = "counter.";
 
-/// Checks that a measure exists; `figures` are those of programs. Which counters a scheduler has is
-/// only known when it runs.
+/// Checks that a measure exists; `figures` are those of programs. A scheduler's counters are known
+/// only when it runs.
 pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<(), StudyError> {
     let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
     if !of_task && measure.name.strip_prefix(COUNTER).is_some_and(|name| !name.is_empty()) {
@@ -125,12 +126,12 @@ pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<
 }
 
 impl Scope<'_> {
-    /// The number; why there is none.
+    /// The number, or the reason why there is none.
     pub fn evaluate(&self, expr: &Expr) -> Result<Found, String> {
         self.evaluate_at(expr, &BTreeMap::new())
     }
 
-    /// The number where these dimensions have these values, unless a measure names another.
+    /// The number at these values of dimensions; a measure's own selectors override them.
     pub fn evaluate_at(&self, expr: &Expr, at: &BTreeMap<String, String>) -> Result<Found, String> {
         if self.runs.is_empty() {
             return Err("no run of it gave a result".into());
@@ -153,7 +154,7 @@ impl Scope<'_> {
     }
 }
 
-/// The 95 % interval; `None` where a sample that is not exact has one value.
+/// The 95 % interval; `None` if an inexact sample has a single value.
 fn interval(node: &Node, samples: &[Sample], means: &[f64], value: f64) -> Option<[f64; 2]> {
     let mut variance = 0.0;
     let mut by_freedom = 0.0;
@@ -176,7 +177,7 @@ fn interval(node: &Node, samples: &[Sample], means: &[f64], value: f64) -> Optio
     half.is_finite().then_some([value - half, value + half])
 }
 
-/// The expression's derivative by one mean.
+/// The derivative of the expression with respect to one mean.
 fn derivative(node: &Node, means: &[f64], index: usize, deviation: f64) -> f64 {
     let step = (deviation * 1e-3).max(means[index].abs() * 1e-9);
     if step == 0.0 {
@@ -190,7 +191,8 @@ fn derivative(node: &Node, means: &[f64], index: usize, deviation: f64) -> f64 {
     (at(means[index] + step) - at(means[index] - step)) / (2.0 * step)
 }
 
-/// The number of one run; `None` where `read` has no value of a measure, or of a series.
+/// The number of one run. `None` if `read` has no value for a measure, or the expression has a
+/// series.
 pub(super) fn number_of(expr: &Expr, read: &dyn Fn(&MeasureRef) -> Option<f64>) -> Option<f64> {
     fn node(expr: &Expr, read: &dyn Fn(&MeasureRef) -> Option<f64>) -> Option<Node> {
         Some(match expr {
@@ -206,7 +208,7 @@ pub(super) fn number_of(expr: &Expr, read: &dyn Fn(&MeasureRef) -> Option<f64>) 
     node(expr, read).map(|node| node.value(&[]))
 }
 
-/// Turns measures into samples, each once.
+/// Turns measures into samples, each one once.
 struct Reading<'s, 'r> {
     scope: &'s Scope<'r>,
     samples: Vec<Sample>,
@@ -246,7 +248,7 @@ impl Reading<'_, '_> {
         Ok(value.number)
     }
 
-    /// Every value of a dimension among the runs, in rising order.
+    /// Every value of a dimension in the runs, ascending.
     fn values_of(&self, dimension: &str) -> Result<Vec<(String, f64)>, String> {
         let texts: BTreeSet<String> =
             self.scope.runs.iter().map(|run| values::dimension(run, dimension)).collect();
@@ -292,7 +294,7 @@ impl Reading<'_, '_> {
             .filter(|(name, _)| name != "task")
             .map(|(name, value)| (name.as_str(), self.selected(value)))
             .collect();
-        // Runs with shifted starts are for pairs, unless they are asked for.
+        // Runs with shifted starts are only for pairs, unless a selector asks for them.
         let takes_shifted = wanted.iter().any(|(name, _)| *name == SHIFT);
         let fits = |run: &&&schedlab_run::RunResult| {
             (takes_shifted || !run.parameters.contains_key(SHIFT))
@@ -315,7 +317,7 @@ impl Reading<'_, '_> {
         Ok(Sample { values: found, is_exact, disturbances: disturbances.collect() })
     }
 
-    /// A value of a dimension as it stands in a selector: `all` and what can be made of it.
+    /// Evaluates a dimension's value in a selector: `all` and expressions with it.
     fn selected(&self, text: &str) -> String {
         crate::axis::last_value(text, self.scope.nr_cpus)
             .map_or_else(|| text.to_string(), |number| number.to_string())
@@ -327,12 +329,12 @@ fn repeats_exactly(run: &RunResult) -> bool {
     run.lane == LaneKind::Sim || run.machine.setting("vm.clock") == Some("counted")
 }
 
-/// Equal as text, or as numbers and times.
+/// Whether two values are equal as text, numbers or times.
 fn is_same(own: &str, wanted: &str) -> bool {
     own == wanted || values::axis_value(own).is_some_and(|v| Some(v) == values::axis_value(wanted))
 }
 
-/// Runs of one sample differ in nothing but the repetition.
+/// Checks that the runs of one sample differ only in the repetition.
 fn one_condition(runs: &[&RunResult], measure: &MeasureRef) -> Result<(), String> {
     let first = values::condition(runs[0]);
     for run in &runs[1..] {
@@ -350,14 +352,14 @@ fn one_condition(runs: &[&RunResult], measure: &MeasureRef) -> Result<(), String
     Ok(())
 }
 
-/// A counter of a scheduler that was loaded in a guest.
+/// A counter of a scheduler loaded in a guest.
 fn counter(run: &RunResult, name: &str) -> Option<f64> {
     let is_it =
         |setting: &&schedlab_run::Setting| setting.name.strip_prefix("vm.counter.") == Some(name);
     run.machine.settings.iter().find(is_it)?.value.parse().ok()
 }
 
-/// A measure of a run, or of its tasks that `task` names.
+/// A measure of a run, or of the tasks that `task` selects.
 fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
     if let (Some(name), None) = (name.strip_prefix(COUNTER), task) {
         return counter(run, name);
@@ -376,7 +378,7 @@ fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
     }
 }
 
-/// Whether a task's name is `pattern`, in which a `*` at the end stands for anything.
+/// Whether a task's name matches `pattern`; a final `*` matches any ending.
 pub(super) fn is_named(name: &str, pattern: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(begin) => name.starts_with(begin),
@@ -418,7 +420,7 @@ impl Node {
 }
 
 impl Series {
-    /// Of a series of at least two values.
+    /// The number of a series with at least two values.
     fn value(self, xs: &[f64], ys: &[f64]) -> f64 {
         let least = ys.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = ys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -438,8 +440,8 @@ impl Series {
     }
 }
 
-/// Slope of the least-squares line, and the share of the variance that it explains; 1 for values
-/// that are all equal.
+/// Slope of the least-squares line, and the share of the variance that it explains; 1 if all values
+/// are equal.
 pub(super) fn line(xs: &[f64], ys: &[f64]) -> (f64, f64) {
     let (x_mean, y_mean) = (stats::mean(xs), stats::mean(ys));
     let products = xs.iter().zip(ys).map(|(x, y)| (x - x_mean) * (y - y_mean));
@@ -498,8 +500,8 @@ mod tests {
         assert!(counter("counter.nr_any[task=a]").is_err(), "tasks have none");
     }
 
-    /// A ratio of two means: 30 / 10 with deviations 1 and 2 of 3 values each. Variance: 9 * (1 /
-    /// (3 * 900) + 4 / (3 * 900) ...) by hand below.
+    /// The interval of a ratio of two means, 30 / 10, with deviations 1 and 2 and 3 values each.
+    /// Variance: 9 * (1 / (3 * 900) + 4 / (3 * 900) ...), computed by hand below.
     #[test]
     fn the_interval_of_a_ratio_is_that_of_error_propagation() {
         let mut runs = Vec::new();

@@ -2,7 +2,7 @@
 //! The small language in which a claim says what it compares.
 //!
 //! ```text
-//! makespan_ns[n=2] / makespan_ns[n=1]        a measure, and which runs it is taken from
+//! makespan_ns[n=2] / makespan_ns[n=1]        a measure, and which runs to use
 //! turnaround_ns_mean[scheduler=rr, n=all]    `all`: the number of CPUs of the machine
 //! cpu_share[task=nice0]                      a measure of one task (or more, with _min, _max ...)
 //! spread(n: throughput_per_s)                over all values of n that the runs have
@@ -11,8 +11,8 @@
 //! slice_ns_median / 4ms                         times with their units are nanoseconds
 //! ```
 //!
-//! What stands in brackets is text up to the next comma: names of dimensions and their values.
-//! `evaluate` gives it its meaning.
+//! Text in brackets extends to the next comma: names of dimensions and their values. `evaluate`
+//! defines its meaning.
 
 use super::derived::DERIVED;
 use schedlab_metrics::Unit;
@@ -24,7 +24,7 @@ use winnow::prelude::*;
 use winnow::stream::AsChar;
 use winnow::token::{literal, one_of, take_while};
 
-/// Longest expression, in bytes, and deepest nesting: nobody needs more, and the reader recurses.
+/// Limits on the bytes and the nesting of an expression, because the parser recurses.
 const BYTES_MAX: usize = 2_000;
 
 /// An expression.
@@ -34,28 +34,28 @@ pub enum Expr {
     Number(f64),
     /// A time in nanoseconds.
     Time(f64),
-    /// The value that a series is at, or `all`.
+    /// The current value of a series, or `all`.
     Variable(String),
-    /// A measure of the runs that the selectors leave.
+    /// A measure of the runs that match the selectors.
     Measure(MeasureRef),
-    /// Of two numbers.
+    /// An operation on two numbers.
     Binary(Operator, Box<Expr>, Box<Expr>),
-    /// Of one number.
+    /// An operation on one number.
     Unary(Unary, Box<Expr>),
-    /// Over the values of a dimension.
+    /// A series over the values of a dimension.
     Series(Series, String, Box<Expr>),
 }
 
-/// A measure by name, with what the runs must have.
+/// A measure's name, with selectors for the runs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MeasureRef {
     /// Name of the measure.
     pub name: String,
-    /// Dimensions and their values.
+    /// Dimensions and their required values.
     pub selectors: Vec<(String, String)>,
 }
 
-/// What makes one number of two.
+/// Operations on two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operator {
     /// Sum.
@@ -72,12 +72,12 @@ pub enum Operator {
     Max,
 }
 
-/// What makes one number of one.
+/// Operations on one number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
     /// The negative.
     Negate,
-    /// Its distance from 0.
+    /// Absolute value.
     Abs,
     /// Square root.
     Sqrt,
@@ -85,7 +85,7 @@ pub enum Unary {
     Ln,
 }
 
-/// What makes one number of a series.
+/// Functions that reduce a series to one number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Series {
     /// Least value.
@@ -96,13 +96,13 @@ pub enum Series {
     Mean,
     /// Sum.
     Sum,
-    /// Greatest by least, less 1: 0 where all are equal.
+    /// Greatest divided by least, minus 1: 0 if all are equal.
     Spread,
     /// Slope of the least-squares line against the dimension's values.
     Slope,
-    /// Share of the variance that this line explains, 0 to 1.
+    /// Share of the variance that the least-squares line explains, 0 to 1.
     R2,
-    /// Share of the steps from one value to the next that do not go down, 0 to 1.
+    /// Share of the steps from one value to the next that do not fall, 0 to 1.
     Rising,
 }
 
@@ -132,7 +132,7 @@ impl fmt::Display for MeasureRef {
 }
 
 impl Expr {
-    /// Reads an expression. The error says where it ends to make sense.
+    /// Parses an expression. The error names the position where parsing failed.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > BYTES_MAX {
             return Err(format!("it has {} bytes, most are {BYTES_MAX}", text.len()));
@@ -153,13 +153,13 @@ impl Expr {
         })
     }
 
-    /// Whether it is a time: in nanoseconds, and nothing by it or through it.
+    /// Whether the number is a plain time in nanoseconds, not a product or quotient of units.
     pub fn is_time(&self) -> bool {
         self.power_of_time() == Some(1)
     }
 
-    /// The power of time in its unit; `None` where it has none that makes sense. A plain number
-    /// fits everything beside a sum.
+    /// The exponent of time in its unit; `None` if no exponent makes sense. A plain number has
+    /// exponent 0, so it can multiply anything, but adds only to unitless numbers.
     fn power_of_time(&self) -> Option<i32> {
         match self {
             Self::Number(_) | Self::Variable(_) => Some(0),
@@ -187,7 +187,7 @@ impl Expr {
         }
     }
 
-    /// Every measure in it.
+    /// Every measure in the expression.
     pub fn measures(&self) -> Vec<&MeasureRef> {
         match self {
             Self::Number(_) | Self::Time(_) | Self::Variable(_) => Vec::new(),
@@ -197,7 +197,7 @@ impl Expr {
         }
     }
 
-    /// Variables that no series around them gives a value.
+    /// Variables that no enclosing series defines.
     pub fn free_variables(&self) -> Vec<&str> {
         match self {
             Self::Number(_) | Self::Time(_) | Self::Measure(_) => Vec::new(),
@@ -212,7 +212,7 @@ impl Expr {
         }
     }
 
-    /// Dimensions over which it goes.
+    /// Dimensions of its series.
     pub fn series_dimensions(&self) -> Vec<&str> {
         match self {
             Self::Number(_) | Self::Time(_) | Self::Variable(_) | Self::Measure(_) => Vec::new(),
@@ -227,7 +227,7 @@ impl Expr {
     }
 }
 
-/// The unit that a measure of claims, of runs or of tasks declares.
+/// The unit of a measure, as declared for claims, runs or tasks.
 fn unit_of(measure: &str) -> Unit {
     let derived = DERIVED.iter().find(|known| known.name == measure);
     derived.map_or_else(|| schedlab_run::values::unit_of(measure), |known| known.unit)
@@ -255,14 +255,14 @@ fn blank(input: &mut &str) -> Read<()> {
     take_while(0.., char::is_whitespace).void().parse_next(input)
 }
 
-/// A sign, with blanks before it.
+/// Parses a sign after optional blanks.
 fn sign<'i>(text: &'static str) -> impl Parser<&'i str, (), Failed> {
     preceded(blank, literal(text))
         .void()
         .context(StrContext::Expected(StrContextValue::StringLiteral(text)))
 }
 
-/// A name, with blanks before it.
+/// Parses a name after optional blanks.
 fn name<'i>(input: &mut &'i str) -> Read<&'i str> {
     let first = |c: char| c.is_alpha() || c == '_';
     preceded(
@@ -314,7 +314,7 @@ fn factor(input: &mut &str) -> Read<Expr> {
     .parse_next(input)
 }
 
-/// `3`, `0.25`, `4ms`.
+/// Parses `3`, `0.25` or `4ms`.
 fn number(input: &mut &str) -> Read<Expr> {
     let digits = take_while(1.., |c: char| c.is_dec_digit() || c == '.');
     let (digits, unit): (&str, &str) =
@@ -330,7 +330,7 @@ fn number(input: &mut &str) -> Read<Expr> {
     }
 }
 
-/// A function, a measure or a variable.
+/// Parses a function, a measure or a variable.
 fn named(input: &mut &str) -> Read<Expr> {
     let name = name.parse_next(input)?;
     if opt(sign("(")).parse_next(input)?.is_some() {
@@ -348,7 +348,7 @@ fn named(input: &mut &str) -> Read<Expr> {
     Ok(Expr::Variable(name.into()))
 }
 
-/// What stands between the brackets of a function.
+/// Parses the arguments of a function.
 fn call<'i>(function: &str) -> impl Parser<&'i str, Expr, Failed> {
     move |input: &mut &'i str| {
         let series = Series::ALL.iter().find(|(known, _)| *known == function).map(|found| found.1);
@@ -382,7 +382,7 @@ fn call<'i>(function: &str) -> impl Parser<&'i str, Expr, Failed> {
     }
 }
 
-/// `n=2`: a dimension, and text up to the next comma or bracket.
+/// Parses `n=2`: a dimension, and text up to the next comma or bracket.
 fn selector(input: &mut &str) -> Read<(String, String)> {
     let dimension = name.parse_next(input)?.to_string();
     sign("=").parse_next(input)?;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts: what can be read instead of measured, for claims about code, words and definitions.
+//! Facts for claims about code, words and definitions: read instead of measured.
 
 use super::Answer;
 use schedlab_run::StudyError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that was read, with the place where everybody can read it.
+/// A fact that was read, with its public source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fact {
-    /// What was found, in a sentence with its full stop.
+    /// What was found, as a sentence with its full stop.
     pub found: String,
-    /// Where it can be read: the file and function of a kernel with its version, or of a program.
+    /// Where to read it: file and function of a kernel with its version, or of a program.
     pub source: String,
-    /// Whether the claim holds by it.
+    /// Whether the fact confirms the claim.
     pub holds: bool,
 }
 
 impl Fact {
-    /// What it answers.
+    /// The fact's answer to the claim.
     pub const fn answer(&self) -> Answer {
         if self.holds { Answer::Holds } else { Answer::Fails }
     }
 
-    /// Refuses a fact that says nothing, or that nobody can look up.
+    /// Refuses a fact without a text or without a source.
     pub(super) fn check(&self) -> Result<(), StudyError> {
         for (name, text) in [("found", &self.found), ("source", &self.source)] {
             if text.trim().is_empty() {

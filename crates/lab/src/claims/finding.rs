@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of a claim, in one sentence, and of all claims, in one line.
+//! The finding of a claim in one sentence, and the verdicts of all claims in one line.
 
 use super::{Answer, CheckResult, ClaimResult, Fact, PairResult, Verdict};
 
 impl ClaimResult {
-    /// Checks with this answer.
+    /// Number of checks with this answer.
     fn count(&self, answer: Answer) -> usize {
         self.deciding().filter(|check| check.answer == answer).count()
     }
 
-    /// Facts with this answer.
+    /// Number of facts with this answer.
     fn count_facts(&self, answer: Answer) -> usize {
         self.facts.iter().filter(|fact| fact.answer() == answer).count()
     }
 
-    /// Checks on which the verdict rests.
+    /// The checks that decide the verdict.
     fn deciding(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| check.decides())
     }
 
-    /// Whether some checks hold and others fail. A claim that partly holds otherwise is incomplete:
+    /// Whether some checks hold and others fail. Any other claim that partly holds is incomplete:
     /// its other checks are inconclusive.
     pub fn is_mixed(&self) -> bool {
         let nr_failed = self.count(Answer::Fails) + self.count_facts(Answer::Fails);
@@ -27,7 +27,7 @@ impl ClaimResult {
     }
 
     /// The finding in one sentence: how many checks hold, and the number that decides. `show`
-    /// writes a number of a check that is no comparison of pairs, with its unit.
+    /// formats the number of a check, with its unit, unless the check compares pairs.
     pub fn finding(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
         let read = |fact: &Fact| format!("{} ({})", fact.found.trim(), fact.source.trim());
         let facts: Vec<String> = self.facts.iter().map(read).collect();
@@ -38,7 +38,7 @@ impl ClaimResult {
         facts.into_iter().chain(measured).collect::<Vec<_>>().join(" ")
     }
 
-    /// The finding of the checks.
+    /// The finding from the checks.
     fn measured(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
         let number = |check: &CheckResult| {
             let place = check.scheduler.as_deref().unwrap_or(check.lane.name());
@@ -84,8 +84,8 @@ impl ClaimResult {
     }
 }
 
-/// How many claims have which verdict: `5 claims: 1 HOLDS, 2 PARTLY HOLDS (1 mixed, 1 incomplete),
-/// 1 FAILS, 1 INCONCLUSIVE`.
+/// Counts claims by verdict: `5 claims: 1 HOLDS, 2 PARTLY HOLDS (1 mixed, 1 incomplete), 1 FAILS, 1
+/// INCONCLUSIVE`.
 pub fn summary(claims: &[ClaimResult]) -> String {
     let of = |verdict| claims.iter().filter(move |claim| claim.verdict == verdict);
     let part = |verdict: Verdict| {

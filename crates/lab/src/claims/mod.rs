@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Claims of a study, and whether they hold.
+//! Claims of a study, and their verdicts.
 //!
-//! A claim is data: a sentence, the numbers that the study gives for it, and checks. A check names
-//! runs, an expression over their measures (`expression`), and the bounds within which the claim
-//! says it lies (`bounds`), fixed before anything runs, with the reason for them. `evaluate` makes
-//! a number with its interval of the runs, `verdict` a word of the number: holds, fails, or is
-//! inconclusive. What was not measured never counts as agreement. `finding` says in a sentence what
-//! came of a claim. `derived` has the measures that only claims need.
+//! A claim is data: a sentence, the study's numbers for it, and checks. A check names runs, an
+//! expression over their measures (`expression`), and the bounds for its value (`bounds`). The
+//! bounds are fixed before anything runs, with a reason. `evaluate` computes a number with its
+//! interval from the runs. `verdict` derives the answer: holds, fails, or inconclusive. What was
+//! not measured never counts as agreement. `finding` sums up a claim's result in a sentence.
+//! `derived` has measures that only claims need.
 //!
-//! A claim may also be about pairs of runs, one in each of two places: `pairs` says what is
-//! compared, `compare` makes answers of it, by `units` (numbers) and `slices` (the time line), and
-//! `tables` puts them into tables.
+//! A claim can also be about pairs of runs, one in each of two places. `pairs` defines the
+//! comparison, `compare` answers it by `units` (numbers) and `slices` (the timeline), and `tables`
+//! makes tables of the answers.
 
 mod bounds;
 mod compare;
@@ -54,75 +54,73 @@ use std::fmt;
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Short name: the study's and a number, `S0-3`.
+    /// Short name: the study's name and a number, `S0-3`.
     pub id: String,
-    /// What the study says, in a sentence.
+    /// The study's statement, as a sentence.
     pub text: String,
-    /// The numbers that it gives, for people.
+    /// The study's numbers, for people.
     #[serde(default)]
     pub numbers: String,
-    /// What else is known: a contradiction within the study, other people's data.
+    /// Other known facts, such as a contradiction in the study, or third parties' published data.
     #[serde(default)]
     pub remark: String,
-    /// Why nothing can be measured: a statement about code or words. Instead of checks.
+    /// Why nothing can be measured, for a statement about code or words. Replaces checks.
     #[serde(default)]
     pub not_measured: Option<String>,
-    /// What can be read instead of measured.
+    /// Facts, read instead of measured.
     #[serde(default, rename = "fact")]
     pub facts: Vec<Fact>,
-    /// Numbers and their bounds.
+    /// Checks: numbers with bounds.
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
-    /// What is compared in pairs of runs.
+    /// Comparison of pairs of runs.
     #[serde(default)]
     pub pairs: Option<Pairs>,
     /// Wrong models that the comparison must reject.
     #[serde(default, rename = "control")]
     pub controls: Vec<Control>,
-    /// Settings of the model that must move what is compared.
+    /// Settings of the model that must move the compared number.
     #[serde(default, rename = "knob")]
     pub knobs: Vec<Knob>,
 }
 
-/// A number that a claim is about.
+/// A number that the claim is about.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// What the number is, for people; `{n}` stands for a value of `each`.
+    /// Description of the number, for people; `{n}` stands for a value of `each`.
     pub what: String,
-    /// Names of the experiments whose runs it is about, as they stand in the study, with their
-    /// braces.
+    /// Names of the experiments whose runs it uses, as in the study, with their braces.
     pub experiment: OneOrMore,
-    /// Where: `sim`, `host` or `vm`, and a scheduler after a blank unless the value names them
-    /// itself: `sim linux-6.12`. Each is a row of its own.
+    /// Places: `sim`, `host` or `vm`, then a blank and a scheduler (`sim linux-6.12`), unless the
+    /// value names schedulers. Each place makes a row.
     pub on: Vec<String>,
-    /// Names and values that are put in for `{name}`; each value, or each combination, makes rows
-    /// of its own.
+    /// Names with the values that replace `{name}`. Each combination of values makes rows.
     #[serde(default)]
     pub each: BTreeMap<String, OneOrMore>,
     /// The number: an expression over measures of the runs.
     pub value: String,
-    /// What the study has for it.
+    /// The study's value.
     #[serde(default, deserialize_with = "crate::published::of_check")]
     #[schemars(with = "Option<crate::published::Short>")]
     pub published: Option<Published>,
     /// The bounds within which the claim holds.
     pub holds: String,
-    /// Why these bounds.
+    /// Reason for these bounds.
     pub why: String,
 }
 
-/// Where a row looks.
+/// A place: where the runs of a row were made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The lane.
     pub lane: LaneKind,
-    /// The scheduler; `None`: the value names it.
+    /// The scheduler; `None` if the value names it.
     pub scheduler: Option<String>,
 }
 
 impl Place {
-    /// From `sim linux-6.12`.
+    /// Parses a place such as `sim linux-6.12`.
     pub fn parse(text: &str) -> Option<Self> {
         let (lane, scheduler) = match text.trim().split_once(char::is_whitespace) {
             Some((lane, scheduler)) => (lane, Some(scheduler.trim().to_string())),
@@ -131,7 +129,7 @@ impl Place {
         Some(Self { lane: lane.parse().ok()?, scheduler })
     }
 
-    /// Whether a run was made there.
+    /// Whether a run was made in this place.
     pub fn has(&self, run: &RunResult) -> bool {
         let is_its = |name: &String| values::scheduler_label(run) == *name;
         run.lane == self.lane && self.scheduler.as_ref().is_none_or(is_its)
@@ -147,27 +145,27 @@ impl fmt::Display for Place {
     }
 }
 
-/// A check with the values of `each` put in.
+/// A check at one place, with values of `each` inserted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// What the number is.
+    /// Description of the number.
     pub what: String,
-    /// Where.
+    /// The place.
     pub place: Place,
     /// The expression as text.
     pub value: String,
-    /// The same, read.
+    /// The parsed expression.
     pub expr: Expr,
     /// The bounds as text.
     pub holds: String,
-    /// The same, read.
+    /// The parsed bounds.
     pub bounds: Bounds,
     /// The study's number.
     pub published: Option<f64>,
 }
 
 impl Check {
-    /// Its rows, the values of `each` in order, each at every place.
+    /// The rows of the check: for each combination of `each`, in order, one at every place.
     pub fn rows(&self) -> Result<Vec<Row>, StudyError> {
         let axes: Vec<(&str, Vec<String>)> =
             self.each.iter().map(|(name, values)| (name.as_str(), values.values())).collect();
@@ -205,7 +203,7 @@ impl Check {
         Ok(rows)
     }
 
-    /// Whether the experiments that were made of one called `name` in the study are meant.
+    /// Whether the check covers the experiments made from the study's experiment `name`.
     pub fn is_about(&self, experiment: &str) -> bool {
         self.experiment.values().iter().any(|template| matches_template(template, experiment))
     }
@@ -233,7 +231,7 @@ impl Check {
     }
 }
 
-/// Checks the names in a number of runs that have these dimensions, and programs these figures.
+/// Checks the names in a number, for runs with these dimensions and programs with these figures.
 pub(crate) fn check_number(
     expr: &Expr,
     dimensions: &BTreeSet<String>,
@@ -265,7 +263,7 @@ fn known_dimension(name: &str, known: &BTreeSet<String>) -> Result<(), StudyErro
     Err(unknown("dimension", name, known.iter().map(String::as_str)))
 }
 
-/// Whether `name` is `template` with something in the place of each pair of braces.
+/// Whether `name` is `template` with text in place of each pair of braces.
 pub(crate) fn matches_template(template: &str, name: &str) -> bool {
     let Some((before, rest)) = template.split_once('{') else { return template == name };
     let Some(name) = name.strip_prefix(before) else { return false };
@@ -311,11 +309,11 @@ pub(crate) fn check(study: &Study) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// What `quick` changes of an experiment.
+/// What a quick reproduction changes in an experiment.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {
-    /// The experiment is left out, and claims about it are inconclusive.
+    /// Whether to leave the experiment out. Claims about it are then inconclusive.
     #[serde(default)]
     pub skip: bool,
     /// Axes with other values.
@@ -324,10 +322,10 @@ pub struct Quick {
     /// Parameters with other values.
     #[serde(default)]
     pub parameters: BTreeMap<String, Scalar>,
-    /// Only these of the schedulers of every entry of `runs`; an entry without any is left out.
+    /// Schedulers to keep in every entry of `runs`; an entry without any is left out.
     #[serde(default)]
     pub schedulers: Vec<String>,
-    /// Repetitions of every entry of `runs` that has any.
+    /// Number of repetitions for every entry of `runs` that sets one.
     #[serde(default)]
     pub repetitions: Option<u32>,
 }

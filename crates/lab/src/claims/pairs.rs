@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Claims over pairs of runs: runs of one seed in two places agree, such as a kernel and its model.
 //!
-//! `[claim.pairs]` says what is compared and how far it may be apart, with the reason. A number
-//! that sees nothing would agree with everything: so the claim has wrong models that it must
-//! reject (`[[claim.control]]`), and settings of the model that must move it (`[[claim.knob]]`).
-//! `compare` judges them. How the two runs of a pair are made is the study's affair: by its
-//! `[[experiment.runs]]`, or by its `[[pair]]`, of which [`crate::pairs`] makes experiments.
+//! `[claim.pairs]` sets what to compare and the tolerance, with the reason. An insensitive number
+//! would agree with everything. So the claim lists wrong models that the comparison must reject
+//! (`[[claim.control]]`), and settings of the model that must move the number (`[[claim.knob]]`).
+//! `compare` judges them. The study decides how to make the two runs of a pair: by its
+//! `[[experiment.runs]]`, or by its `[[pair]]`, from which [`crate::pairs`] makes experiments.
 
 use super::slices::SliceRule;
 use super::{Claim, Expr, Place};
@@ -18,81 +18,81 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is compared, and how far it may be apart.
+/// A comparison and its tolerance.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
-    /// What it is, in a word or two: the head of a column.
+    /// Description in a word or two: the heading of a column.
     pub what: String,
-    /// Experiments; each is compared by itself.
+    /// Experiments; each is compared separately.
     pub experiment: OneOrMore,
-    /// Places of the runs that others must agree with: `host OTHER`. With `[[pair]]`: the kernels.
+    /// Places of the reference runs, such as `host OTHER`. With `[[pair]]`: the kernels.
     #[serde(default)]
     pub on: Vec<String>,
     /// Place of the runs that must agree with them: `sim linux-6.12`. With `[[pair]]`: the models.
     #[serde(default)]
     pub against: String,
-    /// Values of dimensions that the runs of both must have.
+    /// Required values of dimensions, for the runs of both places.
     #[serde(default, rename = "where")]
     pub which: BTreeMap<String, Scalar>,
     /// The number: an expression over measures of a task, or of the run.
     #[serde(default)]
     pub value: String,
-    /// Whose number it is.
+    /// Whether the number belongs to each task or to the run.
     #[serde(default)]
     pub of: Of,
-    /// In place of `value`: the sequence of slices on one CPU.
+    /// Rule for comparing the sequence of slices on one CPU, in place of `value`.
     #[serde(default)]
     pub slices: Option<SliceRule>,
-    /// Greatest deviation.
+    /// The tolerance.
     pub within: Within,
-    /// Values below count as this one: a number, or a time.
+    /// Floor: smaller values count as this one. A number, or a time.
     #[serde(default)]
     pub floor: Option<Scalar>,
-    /// Fewest CPUs with which the number says anything.
+    /// Minimum number of CPUs with which the number means anything.
     #[serde(default)]
     pub cpus_least: Option<u32>,
-    /// On a machine that others use too: the least part of the CPU time of the runs `against` that
-    /// those `on` must have got, 0 to 1. Below it the comparison is inconclusive.
+    /// For a shared machine: minimum CPU time of the runs `on`, as a share (0 to 1) of that of the
+    /// runs `against`. Below it the comparison is inconclusive.
     #[serde(default)]
     pub cpu_time_least: Option<f64>,
-    /// Why so far.
+    /// Reason for the tolerance.
     pub why: String,
-    /// What is compared with what.
+    /// The cases to compare.
     #[serde(skip)]
     pub cases: Vec<Case>,
 }
 
-/// Whose number is compared.
+/// Whose number to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
-    /// Each task's. More than eight tasks of one description are compared as one.
+    /// Each task's number. More than eight tasks of one description are compared as one.
     #[default]
     Tasks,
-    /// The run's.
+    /// The run's number.
     Run,
 }
 
-/// Greatest deviation.
+/// Greatest allowed deviation.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {
-    /// The difference of the two values, or the part of slices that are not equal.
+    /// The difference of the two values, or the share of unequal slices.
     Difference(f64),
-    /// Their difference as a part of the first one.
+    /// Their difference, divided by the first value.
     Part(f64),
-    /// Their quotient, 1 and more.
+    /// Their quotient, at least 1.
     Factor(f64),
 }
 
-/// A model that is wrong on purpose: the comparison must reject it.
+/// A deliberately wrong model that the comparison must reject.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// The experiment.
     pub experiment: String,
-    /// The model: a scheduler of lane sim.
+    /// The model: a scheduler of the lane sim.
     pub model: String,
     /// Its tunables.
     #[serde(default)]
@@ -111,22 +111,22 @@ pub struct Knob {
     pub name: String,
     /// Its values, two or more.
     pub values: Vec<Scalar>,
-    /// The experiment whose runs `against` have these values. With `[[pair]]`: it is made.
+    /// The experiment whose runs `against` have these values. With `[[pair]]`, schedlab makes it.
     #[serde(default)]
     pub sweep: String,
-    /// With `[[pair]]`: only these kernels' models.
+    /// With `[[pair]]`: use only these kernels' models.
     #[serde(default)]
     pub kernels: Vec<String>,
 }
 
-/// Runs that are compared: those of one experiment in two places.
+/// One comparison: the runs of one experiment in two places.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// Name of the experiment.
     pub experiment: String,
-    /// Place of the runs that others must agree with.
+    /// Place of the reference runs.
     pub on: Place,
-    /// Place of the others.
+    /// Place of the runs that must agree with them.
     pub against: Place,
     /// As in [`Pairs`].
     pub cpu_time_least: Option<f64>,
@@ -136,24 +136,24 @@ pub struct Case {
     pub knobs: Vec<(usize, String)>,
 }
 
-/// On which scale deviations are told.
+/// The scale of deviations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Points: a difference of values from 0 to 1.
+    /// Percentage points: a difference of values from 0 to 1.
     Points,
     /// A difference.
     Difference,
-    /// A part of the first value.
+    /// A difference divided by the first value.
     Part,
     /// A factor.
     Factor,
-    /// The part of slices that is not equal; for people the part that is.
+    /// The share of unequal slices; shown to people as the share of equal ones.
     Slices,
 }
 
 impl Scale {
-    /// A deviation for people: points, percent, a factor; of slices the part that is equal.
+    /// A deviation for people: points, percent or a factor; for slices, the share of equal ones.
     pub fn text(self, deviation: f64) -> String {
         match self {
             Self::Points => format!("{:.2} pt", deviation * 100.0),
@@ -164,8 +164,8 @@ impl Scale {
         }
     }
 
-    /// How far `model` is from `kernel`, with its sign, on the scale on which deviations of several
-    /// runs are averaged: a difference, or the logarithm of a quotient.
+    /// The signed deviation of `model` from `kernel` on the averaging scale: a difference, or the
+    /// logarithm of a quotient. Means over several runs use this scale.
     pub(super) fn deviation(self, kernel: f64, model: f64) -> f64 {
         match self {
             Self::Part => model / kernel - 1.0,
@@ -174,38 +174,38 @@ impl Scale {
         }
     }
 
-    /// A deviation as it is told: a factor of 1 and more, or a difference without its sign.
+    /// A deviation on the reported scale: a factor of at least 1, or a difference without its sign.
     pub(super) fn told(self, deviation: f64) -> f64 {
         if self == Self::Factor { deviation.abs().exp() } else { deviation.abs() }
     }
 
-    /// The other way.
+    /// Converts a reported deviation to the averaging scale.
     pub(super) fn averaged(self, told: f64) -> f64 {
         if self == Self::Factor { told.ln() } else { told }
     }
 }
 
-/// The number that is compared.
+/// The compared number.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Number {
-    /// Of the run, or of each task.
+    /// A number of the run or of each task.
     Value(Expr, Of),
     /// The sequence of slices.
     Slices(SliceRule),
 }
 
-/// What is compared and how, read.
+/// A parsed comparison: what to compare, and how.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Yardstick {
     pub number: Number,
     pub scale: Scale,
-    /// Greatest deviation as it is told.
+    /// Greatest allowed deviation, on the reported scale.
     pub within: f64,
     pub floor: f64,
 }
 
 impl Yardstick {
-    /// The greatest deviation on the scale of averaging.
+    /// Greatest allowed deviation, on the averaging scale.
     pub fn limit(&self) -> f64 {
         self.scale.averaged(self.within)
     }
@@ -217,7 +217,7 @@ impl Yardstick {
 }
 
 impl Pairs {
-    /// Whether it says anything with so many CPUs.
+    /// Whether the comparison means anything with this number of CPUs.
     pub fn fits(&self, nr_cpus: u32) -> bool {
         nr_cpus >= self.cpus_least.unwrap_or(1) && (self.slices.is_none() || nr_cpus == 1)
     }
@@ -328,7 +328,8 @@ impl Control {
 }
 
 impl Claim {
-    /// Checks its pairs. `study` is that of the file, of which no experiments were made yet.
+    /// Checks the claim's pairs. `study` is the study as in the file, before experiments are made
+    /// from its pairs.
     pub(super) fn check_pairs(&self, study: &Study) -> Result<(), StudyError> {
         let stray = |key: &str| {
             let text = format!("[[claim.{key}]] without [claim.pairs]");
@@ -365,7 +366,7 @@ impl Claim {
             uses(&knob.experiment).map_err(inside)?;
             knob.check(study).map_err(inside)?;
         }
-        // Agreement alone says nothing.
+        // Agreement alone proves nothing.
         let missing = match (self.controls.is_empty(), self.knobs.is_empty()) {
             (true, _) => "[[claim.control]]",
             (_, true) => "[[claim.knob]]",
@@ -398,7 +399,7 @@ impl Claim {
 }
 
 impl Pairs {
-    /// The places `on`, and the one `against`.
+    /// The places `on`, and the place `against`.
     fn places(&self) -> Result<(Vec<Place>, Place), StudyError> {
         let read = |text: &String, key: &str| {
             Place::parse(text).filter(|place| place.scheduler.is_some()).ok_or_else(|| {
@@ -471,7 +472,7 @@ fn find<'e>(
     found.ok_or_else(|| unknown("experiment", name, names))
 }
 
-/// What is compared in a study that has no `[[pair]]`: each experiment in each place `on`.
+/// Adds the cases of a study without `[[pair]]`: each experiment in each place `on`.
 pub(crate) fn add_cases(claims: &mut [Claim]) -> Result<(), StudyError> {
     for (index, claim) in claims.iter_mut().enumerate() {
         let Claim { pairs: Some(pairs), controls, knobs, .. } = claim else { continue };

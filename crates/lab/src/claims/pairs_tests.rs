@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judging pairs of runs that are made by hand.
+//! Judges pairs of hand-made runs.
 
 use super::tables::{compared as tables_of, label, pairs_summary};
 use super::*;
@@ -55,7 +55,7 @@ name = "n"
 values = [1, 2]
 "#;
 
-/// The names of the experiments of kernels and models, of the wrong model, and of the knob.
+/// Names of the experiments: kernels and models, the wrong model, the knob.
 const CONTROL: &str = "hogs vm 1 control rr slice=9ms";
 const KNOB: &str = "hogs vm 1 n=1,2 linux-6.12";
 
@@ -93,7 +93,7 @@ fn runs(
     (1..).zip(delays).map(run).collect()
 }
 
-/// What is found of these runs of the study's experiments, by their names.
+/// The result for these runs of the study's experiments, by name.
 fn found(wanted: &Wanted, mut runs: BTreeMap<&str, Vec<RunResult>>) -> ClaimResult {
     let study = study(wanted);
     let results: Vec<ExperimentResult> = study
@@ -126,8 +126,8 @@ fn judged(study: &Study, results: &[ExperimentResult]) -> ClaimResult {
 
 const KERNEL: [u64; 5] = [10_000, 10_100, 9_900, 10_050, 9_950];
 
-/// The kernel's delays are about 10,000, also with shifted starts those that are given; those of
-/// model, wrong model and knob as given.
+/// The kernel's delays are about 10,000; those of its shifted runs, the model, the wrong model and
+/// the knob are as given.
 fn shifted(shifted: Option<[u64; 5]>, model: [u64; 5], wrong: u64, knob: u64) -> ClaimResult {
     let mut own = [runs(Vm, "6.12", &[], KERNEL), runs(Sim, "linux-6.12", &[], model)].concat();
     own.extend(shifted.iter().flat_map(|delays| runs(Vm, "6.12", &[("shift", "1")], *delays)));
@@ -194,7 +194,7 @@ fn a_comparison_that_accepts_a_wrong_model_or_that_nothing_moves_says_nothing() 
     assert_eq!(still.verdict, Verdict::Inconclusive);
     let answers: Vec<Answer> = still.checks.iter().map(|check| check.answer).collect();
     assert_eq!(answers, [Answer::Inconclusive, Answer::Holds, Answer::Fails]);
-    // What fails stays so.
+    // A failure stays a failure.
     assert_eq!(compared([90_000; 5], 10_000, 10_000).verdict, Verdict::Fails);
 }
 
@@ -236,7 +236,7 @@ fn runs_of_a_machine_that_others_use_say_nothing() {
     assert_eq!((table.rows.len(), details[0].nr_pairs), (1, 5));
 }
 
-/// 1.4 is outside of 1.25, and the kernel itself moves from 10,000 to 15,000.
+/// The deviation of 1.4 exceeds 1.25, but the kernel itself varies from 10,000 to 15,000.
 #[test]
 fn what_only_the_kernels_own_variation_accepts_holds_and_is_marked() {
     let moved = [15_000, 10_100, 9_900, 10_050, 9_950];
@@ -246,18 +246,18 @@ fn what_only_the_kernels_own_variation_accepts_holds_and_is_marked() {
     let unit = &pair(&found, 0).units[0];
     assert!((unit.variation.unwrap() - 1.5).abs() < 1e-9, "{unit:?}");
     assert!(pairs_summary(&[found]).contains("1 HOLDS (1 only by the kernel's own variation)"));
-    // Without those runs it fails; so does what is outside of both.
+    // Without the shifted runs it fails. A deviation outside both limits also fails.
     assert_eq!(compared([14_000; 5], 30_000, 30_000).verdict, Verdict::Fails);
     assert_eq!(shifted(Some(moved), [16_000; 5], 30_000, 30_000).verdict, Verdict::Fails);
     let across = [14_000, 16_000, 14_000, 16_000, 15_000];
     let across = shifted(Some(moved), across, 30_000, 30_000);
     assert_eq!(across.verdict, Verdict::Inconclusive);
-    // What the tolerance accepts is not marked.
+    // A deviation within the tolerance is not marked.
     let within = shifted(Some(moved), [10_400; 5], 30_000, 30_000);
     assert_eq!(Word::of(&within.checks[0]), Word::Holds);
 }
 
-/// A variation that is so wide that it accepts a wrong model, or covers what a knob moves, accepts
+/// If the variation is so wide that it accepts a wrong model or covers a knob's effect, it accepts
 /// everything.
 #[test]
 fn wrong_models_and_knobs_have_the_same_yardstick() {
@@ -344,7 +344,7 @@ fn what_cannot_be_compared_is_named() {
     assert!(error.contains("did you mean `6.12`") || error.contains("6.12, 6.18"), "{error}");
 }
 
-/// Two models in a study without `[[pair]]`: the runs, the knob's too, are the study's own.
+/// Two models in a study without `[[pair]]`: the study itself has all runs, including the knob's.
 #[test]
 fn any_study_may_compare_two_of_its_places() {
     let text = "name='v'\n[[experiment]]\nname='x'\nworkload='hogs'\naxes.n=[1, 2]\n\

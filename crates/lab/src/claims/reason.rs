@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why there is no answer to a check of a claim.
+//! Why a check of a claim has no answer.
 
 use super::Disturbed;
 use crate::plan::Note;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Why there is no answer. In JSON it is its text.
+/// Why a check has no answer. In JSON it appears as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// A run failed, with what its lane says.
+    /// A run failed, with the lane's message.
     RunFailed(String),
     /// A quick reproduction leaves the experiment out.
     NotInQuick,
     /// This machine cannot make the runs.
     NotHere(Note),
-    /// The expression has no value, with what is missing.
+    /// The expression has no value, and this is missing.
     NoValue(String),
-    /// One repetition has no interval.
+    /// One repetition gives no interval.
     OneRepetition,
-    /// Others used the CPUs during some of so many runs.
+    /// Other load used the CPUs during some of these runs.
     Disturbed {
-        /// Which runs, and how.
+        /// The disturbed runs.
         by: Disturbed,
-        /// Runs in the number.
+        /// Number of runs behind the number.
         nr_runs: usize,
     },
-    /// A bound lies within the interval.
+    /// A bound is within the interval.
     BoundAcross,
-    /// One pair of runs has no interval of this task.
+    /// One pair of runs gives no interval for this task.
     OnePair {
         /// The task.
         unit: String,
     },
-    /// The tolerance lies within the interval of this task.
+    /// The tolerance is within the interval of this task.
     ToleranceAcross(String),
     /// Runs of one seed differ in more than the place.
     Mixed {
@@ -45,11 +45,12 @@ pub enum Reason {
         /// The task.
         unit: String,
     },
-    /// No task has such a value.
+    /// No task has this value.
     NoTask,
-    /// The tasks got less CPU time than those of the other runs: other programs had the rest.
+    /// The tasks got less CPU time than those of the other runs, because other programs used the
+    /// CPUs.
     Crowded {
-        /// Part of that CPU time that they got.
+        /// Share of that CPU time, in percent.
         percent: u32,
     },
     /// No wrong model was run.
@@ -58,7 +59,7 @@ pub enum Reason {
     Accepts {
         /// The wrong model, with its tunables.
         model: String,
-        /// Under this workload.
+        /// The workload.
         workload: String,
     },
     /// No setting was tried.
@@ -67,7 +68,7 @@ pub enum Reason {
     DoesNotMove {
         /// The setting.
         knob: String,
-        /// Under this workload.
+        /// The workload.
         workload: String,
     },
 }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two sequences of slices on one CPU: which part is equal in order and length.
+//! Compares two sequences of slices on one CPU: which share is equal in order and length.
 //!
-//! Equal are the slices of the longest common subsequence: pairs of slices of one task whose
-//! lengths differ by no more than the rule allows, in one order in both runs. The part is taken of
-//! the longer sequence, so that slices which only one of the two has count as different. An extra
-//! slice costs itself and not all that come after it.
+//! Equal slices are those of the longest common subsequence: pairs of slices in the same order in
+//! both runs. The two slices belong to one task, and their lengths differ by no more than the rule
+//! allows. The share is relative to the longer sequence, so slices in only one run count as
+//! different. An extra slice counts once and does not affect the slices after it.
 //!
-//! Tasks of one description are interchangeable: which of two equal tasks is released first may
-//! be an accident. Their names are matched by the renaming that fits best.
+//! Tasks of one description are interchangeable, because chance may decide which of two equal tasks
+//! is released first. The comparison renames them so that they match best.
 
 use schedlab_run::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What counts as a slice where sequences of slices are compared.
+/// What counts as a slice in a comparison of sequences.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SliceRule {
     /// Two stays of one task on the CPU are one slice if no other task ran between them and they
-    /// are less than this apart (ns): an interrupt, a thread of the kernel.
+    /// are less than this apart (ns). An interrupt or a kernel thread may separate them.
     pub gap_ns: u64,
-    /// Shorter slices are left out (ns): what tasks do before their first and after their last
-    /// work.
+    /// Shorter slices are left out (ns): the overhead of tasks before their first and after their
+    /// last work.
     pub shortest_ns: u64,
-    /// Two slices are equal if they are of one task and their lengths differ by no more (ns).
+    /// Two slices are equal if they belong to one task and their lengths differ by no more than
+    /// this (ns).
     pub within_ns: u64,
 }
 
-/// A slice as it is compared.
+/// A slice in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stay {
     /// Index of the task among the names.
@@ -46,19 +47,19 @@ pub struct Sequence {
     pub stays: Vec<Stay>,
 }
 
-/// How many slices of two runs are equal.
+/// The number of equal slices of two runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Equal {
-    /// Slices equal in order and length.
+    /// Number of slices equal in order and length.
     pub nr_equal: u64,
-    /// Slices of the run `on`.
+    /// Number of slices of the run `on`.
     pub nr_kernel: u64,
-    /// Slices of the run `against`.
+    /// Number of slices of the run `against`.
     pub nr_model: u64,
 }
 
 impl Equal {
-    /// The equal ones as a part of the longer sequence, 0 to 1; 1 if there is no slice at all.
+    /// The equal slices as a share of the longer sequence, 0 to 1; 1 without any slice.
     pub fn part(self) -> f64 {
         match self.nr_kernel.max(self.nr_model) {
             0 => 1.0,
@@ -67,11 +68,11 @@ impl Equal {
     }
 }
 
-/// Most renamings that are tried; beyond, names stay as they are.
+/// Maximum number of renamings to try; with more, tasks keep their names.
 const RENAMINGS_MAX: usize = 720;
 
-/// How far apart in the sequences two slices may be that count as one, beside the difference of
-/// their lengths: a wrong model may not find its slices anywhere in the run.
+/// How far apart in the sequences two matching slices may be, in addition to the difference in
+/// length. Without this limit, a wrong model could find its slices anywhere in the run.
 const BAND: usize = 16;
 
 impl Sequence {
@@ -103,15 +104,15 @@ impl Sequence {
         Self { names, stays: stays.collect() }
     }
 
-    /// The same with another index for each task; tasks that `to` does not know get one that no
-    /// task of the other run has.
+    /// The slices with other task indices. Tasks that are not in `to` get an index that no task of
+    /// the other run has.
     fn renamed(&self, to: &[usize]) -> Vec<Stay> {
         let stay = |stay: &Stay| Stay { task: to[stay.task], ns: stay.ns };
         self.stays.iter().map(stay).collect()
     }
 }
 
-/// What a task is called without its number: `hog-3` is a `hog`.
+/// A task's name without its number: `hog-3` is a `hog`.
 pub fn description(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((stem, number)) => {
@@ -135,10 +136,10 @@ pub fn compare(kernel: &Sequence, model: &Sequence, rule: &SliceRule) -> Equal {
     }
 }
 
-/// Every way to give the kernel's tasks names of the model's tasks of the same description.
+/// All ways to rename the kernel's tasks to the model's tasks of the same description.
 fn renamings(kernel: &Sequence, model: &Sequence) -> Vec<Vec<usize>> {
     let none = model.names.len();
-    // First each its own name.
+    // First try each task's own name.
     let own = |name: &String| model.names.binary_search(name).unwrap_or(none);
     let mut all: Vec<Vec<usize>> = vec![kernel.names.iter().map(own).collect()];
     let mut classes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -164,7 +165,7 @@ fn renamings(kernel: &Sequence, model: &Sequence) -> Vec<Vec<usize>> {
     all
 }
 
-/// All orders of `count` things, or only the first if there are more than `most`.
+/// All orders of `count` things; only the first one if there are more than `most`.
 fn permutations(count: usize, most: usize) -> Vec<Vec<usize>> {
     let own: Vec<usize> = (0..count).collect();
     let number = (1..=count).try_fold(1_usize, |product, factor| product.checked_mul(factor));
@@ -186,14 +187,14 @@ fn permutations(count: usize, most: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Length of the longest common subsequence, in a band about the diagonal.
+/// Length of the longest common subsequence, within a band around the diagonal.
 fn common(a: &[Stay], b: &[Stay], within_ns: u64) -> usize {
     let width = BAND + a.len().abs_diff(b.len());
     let mut before = vec![0_usize; b.len() + 1];
     let mut row = vec![0_usize; b.len() + 1];
     for (i, left) in a.iter().enumerate() {
         let (from, to) = (i.saturating_sub(width), (i + width + 1).min(b.len()));
-        // Left of the band nothing is added any more.
+        // Left of the band the length stays constant.
         row[from] = before[from];
         for j in from..to {
             let right = &b[j];
@@ -201,7 +202,7 @@ fn common(a: &[Stay], b: &[Stay], within_ns: u64) -> usize {
             let kept = row[j].max(before[j + 1]);
             row[j + 1] = kept.max(before[j] + usize::from(is_equal));
         }
-        // Right of it the row goes on as it ends.
+        // Right of the band the row continues with its last value.
         let last = row[to];
         row[to..].fill(last);
         std::mem::swap(&mut before, &mut row);
@@ -309,7 +310,7 @@ mod tests {
         }
         let found = Sequence::of(&parted, &RULE);
         assert_eq!(found.stays, [Stay { task: 0, ns: 4_050_000 }, Stay { task: 2, ns: 4 * MS }]);
-        // Another task between them, and be it for a moment, makes them two.
+        // Another task between them, however short, makes them two slices.
         let apart = Sequence::of(&run(&HOGS, &[(0, 2_000), (1, 200), (0, 2_000)]), &RULE);
         assert_eq!(apart.stays.len(), 2);
     }

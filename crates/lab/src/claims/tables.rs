@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparisons of pairs of runs as tables for people, which the terminal, Markdown and the report
-//! draw: all of them with a column for each claim, every value, the wrong models, the knobs.
+//! Comparisons of pairs of runs as tables for people, on the terminal, in Markdown and in the
+//! report. There are tables of all comparisons with a column for each claim, of every value, of the
+//! wrong models and of the knobs.
 
 use super::compare::PairKind;
 use super::{Answer, CheckResult, ClaimResult, PairResult, Reason, Scale};
 use schedlab_run::LaneKind;
 
-/// What is said of a comparison.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Word {
-    /// It is within the tolerance.
+    /// The deviation is within the tolerance.
     Holds,
-    /// It is outside the tolerance, and within the first place's own variation.
+    /// The deviation is outside the tolerance, but within the first place's own variation.
     HoldsByVariation,
-    /// It is outside of both.
+    /// The deviation is outside both.
     Fails,
-    /// It is inconclusive.
+    /// The comparison is inconclusive.
     Inconclusive,
-    /// It is inconclusive because the comparison accepts a wrong model, or no knob moves it.
+    /// The comparison is inconclusive, because it accepts a wrong model or no knob moves it.
     SeesNothing,
 }
 
 impl Word {
-    /// All, best first.
+    /// All outcomes, best first.
     pub const ALL: [Self; 5] =
         [Self::Holds, Self::HoldsByVariation, Self::Fails, Self::Inconclusive, Self::SeesNothing];
 
-    /// As it is printed.
+    /// Its text in tables.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Holds => "HOLDS",
@@ -37,7 +38,7 @@ impl Word {
         }
     }
 
-    /// What stands behind a value in a table.
+    /// Its mark after a value in a table.
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Holds => "",
@@ -48,7 +49,7 @@ impl Word {
         }
     }
 
-    /// Of a check.
+    /// The outcome of a check.
     pub fn of(check: &CheckResult) -> Self {
         match (check.answer, &check.reason) {
             (Answer::Fails, _) => Self::Fails,
@@ -73,29 +74,29 @@ impl Word {
 /// A cell of a table.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PairCell {
-    /// Words.
+    /// A text.
     Text(String),
     /// A number with its unit.
     Number(String),
-    /// A deviation with what is said of it.
+    /// A deviation with its outcome.
     Deviation {
-        /// The deviation of the unit that is farthest off.
+        /// The greatest deviation of a unit.
         text: String,
-        /// The first place's own variation: the greatest of a unit.
+        /// The first place's own variation: the greatest of any unit.
         own: Option<String>,
-        /// What is said of it.
+        /// The outcome.
         word: Word,
-        /// The same, with the reason.
+        /// The outcome with its reason.
         verdict: String,
     },
-    /// What is said of a check.
+    /// The outcome of a control or a knob.
     Verdict(&'static str, Word),
 }
 
 /// A table.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PairTable {
-    /// Heads of its columns.
+    /// Column headings.
     pub heads: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<PairCell>>,
@@ -110,25 +111,26 @@ impl PairTable {
 /// Every value of a workload in a pair of places.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PairDetail {
-    /// Workload, kernel, model, where.
+    /// Workload, kernel, model, lane.
     pub place: [String; 4],
     /// Release of the kernel.
     pub release: String,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub nr_pairs: usize,
     /// Whether a comparison fails.
     pub fails: bool,
     /// The values, task by task.
     pub table: PairTable,
-    /// What and why something is inconclusive, and how many slices are equal run by run.
+    /// Subjects with notes: why a comparison is inconclusive, and how many slices are equal, run by
+    /// run.
     pub notes: Vec<(String, String)>,
 }
 
 const PLACE: [&str; 4] = ["workload", "kernel", "model", "where"];
 use PairCell::{Deviation, Number, Text};
 
-/// All comparisons that were made: a row for each workload in each pair of places, a column for
-/// each claim. The second list has a detail for each row; `show` writes a value that is no share.
+/// All comparisons: a row for each workload in each pair of places, a column for each claim. The
+/// second list has the details of each row. `show` formats values that are not shares.
 pub fn compared(
     claims: &[ClaimResult],
     show: &dyn Fn(&CheckResult, f64) -> String,
@@ -233,7 +235,7 @@ impl PairDetail {
     }
 }
 
-/// A control's or a knob's word.
+/// The outcome of a control or a knob.
 fn verdict(check: &CheckResult, [holds, fails]: [&'static str; 2]) -> PairCell {
     let text = match check.answer {
         Answer::Holds => holds,
@@ -249,7 +251,7 @@ fn kernel(check: &CheckResult, pair: &PairResult) -> PairCell {
     Text(format!("{kernel} ({place})"))
 }
 
-/// The wrong models, and whether they are rejected.
+/// The table of wrong models: whether the comparisons reject them.
 pub fn controls(claims: &[ClaimResult]) -> PairTable {
     let heads = ["wrong model", "what is wrong", "claim", "workload", "kernel", "off by", ""];
     let mut table = PairTable::new(&heads);
@@ -267,7 +269,7 @@ pub fn controls(claims: &[ClaimResult]) -> PairTable {
     table
 }
 
-/// The knobs, and whether they move.
+/// The table of knobs: whether they move the number.
 pub fn knobs(claims: &[ClaimResult]) -> PairTable {
     let mut table =
         PairTable::new(&["knob", "claim", "workload", "kernel", "off by, at each value", ""]);
@@ -284,7 +286,7 @@ pub fn knobs(claims: &[ClaimResult]) -> PairTable {
     table
 }
 
-/// The tolerances with their reasons.
+/// The table of tolerances with their reasons.
 pub fn tolerances(claims: &[ClaimResult]) -> PairTable {
     let mut table = PairTable::new(&["claim", "what it says", "allowed", "why"]);
     let first = |claim: &ClaimResult| {
@@ -297,7 +299,7 @@ pub fn tolerances(claims: &[ClaimResult]) -> PairTable {
     table
 }
 
-/// Checks over pairs that ask this, claim by claim.
+/// Checks over pairs with this question, claim by claim.
 pub fn of_kind(
     claims: &[ClaimResult],
     kind: PairKind,
@@ -307,7 +309,7 @@ pub fn of_kind(
     pairs.filter(move |(_, pair)| pair.kind == kind)
 }
 
-/// Workload, kernel, model, where.
+/// Workload, kernel, model, lane.
 fn place(check: &CheckResult, pair: &PairResult) -> [String; 4] {
     let cpus = if pair.nr_cpus == 1 { "CPU" } else { "CPUs" };
     let kernel = match check.lane {
@@ -320,7 +322,7 @@ fn place(check: &CheckResult, pair: &PairResult) -> [String; 4] {
     [workload.clone(), kernel, model.into(), place]
 }
 
-/// For people: `hogs under 6.12 (vm, 1 CPU)`.
+/// The comparison for people: `hogs under 6.12 (vm, 1 CPU)`.
 pub fn label(check: &CheckResult, pair: &PairResult) -> String {
     let [workload, kernel, _, place] = place(check, pair);
     match check.nr_runs {
@@ -329,7 +331,7 @@ pub fn label(check: &CheckResult, pair: &PairResult) -> String {
     }
 }
 
-/// How many comparisons have which word, and how many controls and knobs did what they must.
+/// Counts comparisons by outcome, and the controls and knobs that behaved as required.
 pub fn pairs_summary(claims: &[ClaimResult]) -> String {
     let made = || of_kind(claims, PairKind::Agrees).filter(|(check, _)| check.nr_runs > 0);
     let count = |word: Word| made().filter(|(check, _)| Word::of(check) == word).count();

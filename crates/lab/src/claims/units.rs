@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The numbers of one run that are compared with those of another: the run's own, or its tasks'.
 //!
-//! Where a description has many tasks (a workload that forks), they are put together: counts and
-//! times added, numbers of a distribution averaged by their counts; a task that lives for three
-//! slices has no switch count worth comparing.
+//! If a description has many tasks (a workload that forks), they are pooled. Counts and times are
+//! added; numbers of a distribution are averaged, weighted by their counts. A task that lives for
+//! three slices has no meaningful switch count of its own.
 
 use super::Expr;
 use super::evaluate::number_of;
@@ -13,16 +13,16 @@ use schedlab_metrics::{Distribution, Measures, Reading, TaskMeasures};
 use schedlab_run::{RunResult, values};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A description with more tasks is compared as one.
+/// Maximum number of tasks of one description that are compared separately.
 const TASKS_MAX: usize = 8;
 
-/// Fewest samples of which the numbers of a distribution say something.
+/// Minimum number of samples for numbers of a distribution.
 const SAMPLES_MIN: u64 = 20;
 
-/// Name of the value that is one of all tasks.
+/// Name of the single value for all tasks.
 pub(super) const ALL_TASKS: &str = "all tasks";
 
-/// Descriptions whose tasks are compared as one, in these runs.
+/// Descriptions whose tasks are pooled in these runs.
 pub(super) fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult>) -> BTreeSet<String> {
     let mut pooled = BTreeSet::new();
     for run in runs {
@@ -36,7 +36,7 @@ pub(super) fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult>) -> BTreeSet<
     pooled
 }
 
-/// The values by task, or by description where its tasks are `pooled`.
+/// The values by task, or by description if its tasks are `pooled`.
 pub(super) fn values(
     (expr, of): (&Expr, Of),
     run: &RunResult,
@@ -65,7 +65,7 @@ pub(super) fn values(
     sums.into_iter().map(|(unit, sum)| (unit, value(sum))).collect()
 }
 
-/// Value and weight.
+/// Value and weight of a task.
 fn of_task(expr: &Expr, task: &TaskMeasures) -> Option<(f64, f64)> {
     let mut weight = None;
     for measure in expr.measures() {
@@ -79,7 +79,7 @@ fn of_task(expr: &Expr, task: &TaskMeasures) -> Option<(f64, f64)> {
     Some((value, weight.map_or(1.0, |count| count as f64)))
 }
 
-/// The distribution of which a measure is a time: `wakeup_latency` of `wakeup_latency_ns_p99`.
+/// The distribution that a measure belongs to: `wakeup_latency` for `wakeup_latency_ns_p99`.
 fn distribution(task: &TaskMeasures, name: &str) -> Option<Distribution> {
     TaskMeasures::LIST.iter().find_map(|measure| match (measure.read)(task) {
         Reading::Distribution(found) => {

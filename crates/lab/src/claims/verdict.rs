@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From numbers to words: what came of each check, and of each claim.
+//! Derives the answer of each check and the verdict of each claim from numbers.
 //!
-//! The whole interval answers a check: within the bounds the check holds, outside it fails, and
-//! where a bound lies in the interval it is inconclusive: more repetitions are needed. A number
-//! from runs during which other programs used the CPUs never fails a check: outside the bounds it
-//! is inconclusive. A claim holds if all its checks hold, and partly holds if some do. It fails if
-//! no check holds and some fail, and is inconclusive if all checks are. A fact counts as a check.
-//! Checks of wrong models and knobs do not count: they only take the answer from comparisons that
-//! see nothing (`compare`).
+//! The whole interval answers a check. Within the bounds the check holds; outside it fails. If a
+//! bound is inside the interval, the check is inconclusive: more repetitions are needed. If other
+//! programs used the CPUs during the runs, the number never fails a check: outside the bounds it is
+//! inconclusive. A claim holds if all its checks hold, and partly holds if some do. It fails if no
+//! check holds and some fail, and is inconclusive if all checks are. A fact counts as a check.
+//! Checks of wrong models and knobs do not count. They only make comparisons inconclusive that are
+//! not sensitive (`compare`).
 
 use super::bounds::Lies;
 use super::compare::{PairKind, PairResult, judge_pairs};
@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What came of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -34,10 +34,10 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All, best first.
+    /// All verdicts, best first.
     pub const ALL: [Self; 4] = [Self::Holds, Self::PartlyHolds, Self::Fails, Self::Inconclusive];
 
-    /// As it is printed.
+    /// Its text in output.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Holds => "HOLDS",
@@ -48,20 +48,20 @@ impl Verdict {
     }
 }
 
-/// What came of a check at one place.
+/// The answer of a check at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The number lies within the bounds.
+    /// The number is within the bounds.
     Holds,
-    /// It lies outside.
+    /// The number is outside the bounds.
     Fails,
-    /// It is not known well enough, or not at all.
+    /// The number is unknown, or too uncertain.
     Inconclusive,
 }
 
 impl Answer {
-    /// Its words.
+    /// Its text in output.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -74,11 +74,11 @@ impl Answer {
 /// A check at one place.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct CheckResult {
-    /// What the number is.
+    /// Description of the number.
     pub what: String,
     /// `sim`, `host` or `vm`.
     pub lane: LaneKind,
-    /// Scheduler, unless the value names it.
+    /// Scheduler; `None` if the value names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
     /// The expression.
@@ -88,12 +88,12 @@ pub struct CheckResult {
     pub published: Option<f64>,
     /// The bounds.
     pub holds: String,
-    /// Why these bounds.
+    /// Reason for these bounds.
     pub why: String,
     /// Our number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
-    /// Its 95 % confidence interval; without one it is exact, or of too few runs.
+    /// Its 95 % confidence interval. Without one, the number is exact or has too few runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
     /// Whether the runs repeat to the last bit.
@@ -101,21 +101,21 @@ pub struct CheckResult {
     /// Whether the number is a time in nanoseconds.
     #[serde(default)]
     pub is_time: bool,
-    /// Runs in it.
+    /// Number of runs behind it.
     pub nr_runs: usize,
-    /// What came of it.
+    /// The answer.
     pub answer: Answer,
     /// Why it is inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub reason: Option<Reason>,
-    /// Of a comparison of pairs of runs: everything else that came of it.
+    /// The rest of the result, if the check compares pairs of runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<PairResult>,
 }
 
 impl CheckResult {
-    /// Whether the claim's verdict rests on it.
+    /// Whether it decides the claim's verdict.
     pub fn decides(&self) -> bool {
         self.pair.as_ref().is_none_or(|pair| pair.kind == PairKind::Agrees)
     }
@@ -128,45 +128,45 @@ pub struct ClaimResult {
     pub study: String,
     /// Short name.
     pub id: String,
-    /// What the study says.
+    /// The study's statement.
     pub text: String,
-    /// The numbers that it gives.
+    /// The study's numbers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub numbers: String,
-    /// What else is known.
+    /// Other known facts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remark: String,
-    /// The word.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why checks are inconclusive.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What was read instead of measured.
+    /// Facts, read instead of measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
     /// The checks, each at each place.
     pub checks: Vec<CheckResult>,
 }
 
-/// What a judgement goes by, beside the claims.
+/// The basis of a judgement, in addition to the claims.
 #[derive(Clone, Copy)]
 pub struct Evidence<'e> {
     /// Name of the study.
     pub study: &'e str,
     /// Results of its experiments, and of others.
     pub results: &'e [ExperimentResult],
-    /// What `all` means.
+    /// The value of `all`.
     pub nr_cpus: u32,
-    /// The lanes that were asked for; of others nothing is said. Empty: all.
+    /// The requested lanes; the judgement ignores others. Empty: all.
     pub lanes: &'e [LaneKind],
-    /// What was to be run, with what this machine cannot do.
+    /// The plan, with what this machine cannot do.
     pub plan: &'e Plan,
-    /// Runs of it without a result.
+    /// Runs of the plan without a result.
     pub failures: &'e [Failure],
 }
 
 impl Evidence<'_> {
-    /// Why a lane has no runs of the experiments that `about` chooses, where that is known.
+    /// Why a lane has no runs of the experiments that `about` selects, if known.
     pub(super) fn why_missing(
         &self,
         lane: LaneKind,
@@ -204,7 +204,7 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
             .filter(|result| check.is_about(&result.experiment.name))
             .flat_map(|result| &result.runs)
             .collect();
-        // Whoever read the study has read its rows: there is no error left.
+        // Reading the study has already parsed its rows, so no error is left.
         for row in check.rows().unwrap_or_default() {
             let lane = row.place.lane;
             if !evidence.lanes.is_empty() && !evidence.lanes.contains(&lane) {
@@ -240,7 +240,7 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
     }
 }
 
-/// A check at one place.
+/// Judges a check at one place.
 fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) -> CheckResult {
     let here: Vec<&RunResult> = runs.iter().copied().filter(|run| row.place.has(run)).collect();
     let scope = Scope { runs: here, nr_cpus: evidence.nr_cpus };
@@ -276,7 +276,7 @@ fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) ->
     }
 }
 
-/// What a number says of the bounds, and why it says nothing.
+/// The answer of a number to its bounds, with the reason if it is inconclusive.
 fn answer(found: &Found, bounds: Bounds) -> (Answer, Option<Reason>) {
     let reason = match (found.lies(bounds), &found.disturbed) {
         (None, _) => Reason::OneRepetition,
@@ -301,7 +301,7 @@ fn verdict(facts: &[Fact], checks: &[CheckResult]) -> Verdict {
     }
 }
 
-/// What was not answered, each reason once.
+/// The reasons for missing answers, each once.
 fn reason(checks: &[CheckResult]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for reason in checks.iter().filter_map(|check| check.reason.as_ref()).map(Reason::to_string) {
@@ -369,7 +369,7 @@ mod tests {
         judged_in(&[], on, switches)
     }
 
-    /// Whoever asks for one lane gets a verdict on that lane, and hears of the other.
+    /// A user who asks for one lane gets a verdict on that lane, and a note about the other.
     #[test]
     fn lanes_that_nobody_asked_for_do_not_count() {
         let claim = judged_in(&[Sim], "['sim a', 'host a']", &[(Sim, 0, 10)]);
@@ -391,7 +391,7 @@ mod tests {
         assert!(wide.reason.contains("more repetitions"), "{}", wide.reason);
     }
 
-    /// A machine that others used too says nothing against a claim; what holds there, holds.
+    /// Numbers from a loaded machine never refute a claim; what holds there, holds.
     #[test]
     fn a_loaded_machine_does_not_refute() {
         let with_load = |switches: &[(LaneKind, u32, u64)]| {
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(within.verdict, Verdict::Holds);
     }
 
-    /// The reason is that of the check's own experiment: x, not x1.
+    /// The reason belongs to the check's own experiment: x, not x1.
     #[test]
     fn what_was_not_measured_cannot_be_told() {
         let claim = judged("['host a', 'vm', 'sim b']", &[(Sim, 0, 10)]);

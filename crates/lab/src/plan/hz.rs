@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ticks a second where models stand beside guests: a kernel's are fixed when it is built, so
-//! another HZ cannot be asked of it, and models of the same experiment take the kernel's unless
-//! their machine says otherwise.
+//! Timer frequency of models that are compared with guests. A kernel's HZ is fixed at its build. So
+//! the models of the same experiment use the kernel's HZ, unless their machine sets one.
 
 use super::{Note, Plan};
 use crate::LabError;
@@ -9,18 +8,18 @@ use schedlab_run::{LaneKind, MachineSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the lane that simulates says of ticks.
+/// Settings of the simulating lane about ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelTicks<'m> {
-    /// Ticks a second that were asked for, whatever the machine.
+    /// Requested ticks per second, for any machine.
     pub hz: Option<u32>,
-    /// The machine of runs that name none; `None`: a flat one.
+    /// The machine of runs that name none; `None`: a flat machine.
     pub machine: Option<&'m MachineSpec>,
 }
 
 impl Plan {
-    /// Makes the models of each experiment agree with the kernels of its guests, or notes where
-    /// they differ. `kernel` gives the kernel of a guest's scheduler and its ticks a second.
+    /// Sets the models of each experiment to the HZ of its guests' kernels, or notes where they
+    /// differ. For a guest's scheduler, `kernel` returns the kernel and its ticks per second.
     pub fn agree_hz<E: From<LabError>>(
         &mut self,
         models: ModelTicks<'_>,
@@ -45,7 +44,7 @@ impl Plan {
     }
 }
 
-/// Refuses ticks that a kernel does not have.
+/// Refuses a tick rate that a kernel does not have.
 fn refuse(asked: u32, kernels: &BTreeMap<String, u32>) -> Result<(), LabError> {
     let Some((name, hz)) = kernels.iter().find(|(_, hz)| **hz != asked) else { return Ok(()) };
     Err(LabError::refused(
@@ -57,7 +56,8 @@ fn refuse(asked: u32, kernels: &BTreeMap<String, u32>) -> Result<(), LabError> {
     ))
 }
 
-/// Gives models without a machine the kernels' HZ; a note about the others that have another.
+/// Sets models without a machine to the kernels' HZ. Returns a note about other models with another
+/// HZ.
 fn follow(
     plan: &mut Plan,
     experiment: usize,
@@ -108,7 +108,7 @@ mod tests {
     use schedlab_model::{CpuMask, Workload};
     use schedlab_run::RunRequest;
 
-    /// An experiment with a model and a guest of each kernel, whose HZ is its name.
+    /// An experiment with a model and a guest of each kernel; the kernel's name is its HZ.
     fn plan(kernels: &[&str]) -> Plan {
         let run = |lane, scheduler: &str| {
             let workload = Workload::new("w", Vec::new());

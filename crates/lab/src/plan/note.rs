@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a plan says of this machine and a study.
+//! Notes of a plan about this machine and a study.
 
 use schedlab_run::LaneKind;
 use std::fmt;
 
-/// What this machine cannot do of a study, or does otherwise.
+/// Something in a study that this machine cannot do, or does differently.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Note {
     /// An experiment needs more CPUs than the runs may use.
     TooFewCpus {
         /// Name of the experiment.
         experiment: String,
-        /// CPUs that it needs.
+        /// CPUs needed.
         needed: u32,
         /// CPUs that runs may use.
         available: u32,
     },
-    /// There are no runs in virtual machines, with the reason.
+    /// No run is possible in virtual machines, for this reason.
     NoGuests(String),
-    /// This machine's kernel, of this release, has no model in the study; `None`: not known here.
+    /// This machine's kernel, of this release, has no model in the study; `None`: release unknown.
     NoModel(Option<String>),
-    /// No pair of the study is left for guests.
+    /// No pair of the study is left for this lane.
     NoPair(LaneKind),
-    /// Models stand beside a kernel whose ticks are others.
+    /// Models differ from a kernel in ticks per second.
     OtherHz {
         /// Name of the experiment.
         experiment: String,
@@ -36,7 +36,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether it says why a lane has no runs of the experiments that `is_about` chooses.
+    /// Whether the note explains why a lane has no runs of the experiments that `is_about` selects.
     pub fn excuses(&self, lane: LaneKind, is_about: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::TooFewCpus { experiment, .. } => lane == LaneKind::Host && is_about(experiment),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of plans: every point once, in order, counted before it is made, mistakes with a place.
+//! Tests of plans: every point once, in order, counted before it is made, and mistakes with their
+//! position.
 
 use super::*;
 use schedlab_model::{TaskSpec, program::ProgramBuilder};
@@ -114,7 +115,7 @@ fn machines_are_a_dimension_of_models_alone() {
     assert_eq!(unknown.position(&text).unwrap().0, 8);
 }
 
-/// Its workload is in the file, and its runs are made again with shifted starts.
+/// A study with its workload in the file, whose runs are repeated with shifted starts.
 const SHIFTED: &str = r#"
     name = 'x'
     [[experiment]]

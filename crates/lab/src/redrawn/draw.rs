@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures and tables of a study, filled with the runs.
+//! Fills the figures and tables of a study from runs.
 //!
-//! A panel for which there is no run is left out and named; so is a bar or a cell. Numbers are
-//! means with the interval that a claim would have ([`crate::claims::Scope`]).
+//! A panel, bar or cell without a run is left out and named. Numbers are means with the interval of
+//! a claim ([`crate::claims::Scope`]).
 
 use super::{FIVE, Form, GroupSpec, QUARTILE, SeriesSpec, StudyFigure, StudyTable};
 use crate::ExperimentResult;
@@ -11,7 +11,7 @@ use crate::claims::{Expr, Found, Place, Scope, matches_template};
 use schedlab_run::{LaneKind, RunResult, values};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a panel holds.
+/// The content of a panel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DrawnKind {
     /// Dots: number of the process against time.
@@ -31,30 +31,30 @@ pub enum DrawnKind {
 /// A number in a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DrawnPoint {
-    /// Along the horizontal axis; of bars and boxes the number of the group from 0.
+    /// Position on the horizontal axis; for bars and boxes, the number of the group from 0.
     pub x: f64,
-    /// The value; of boxes the median.
+    /// The value; for boxes, the median.
     pub y: f64,
     /// Ends of the 95 % interval.
     pub ci95: Option<[f64; 2]>,
-    /// Of boxes: least value, first and third quartile, greatest value.
+    /// For boxes: least value, first and third quartile, greatest value.
     pub spread: Option<[f64; 4]>,
 }
 
 impl DrawnPoint {
-    /// A value without an interval.
+    /// A point without an interval.
     pub const fn plain(x: f64, y: f64) -> Self {
         Self { x, y, ci95: None, spread: None }
     }
 
-    /// The greatest number that is drawn of it.
+    /// The greatest value drawn for it.
     pub fn top(&self) -> f64 {
         let ends = self.ci95.map_or(self.y, |ends| ends[1].max(self.y));
         self.spread.map_or(ends, |spread| spread[3].max(ends))
     }
 }
 
-/// Numbers that belong together.
+/// The points that form one line or set of bars.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrawnSeries {
     /// Name in the legend.
@@ -66,13 +66,13 @@ pub struct DrawnSeries {
 /// One picture of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrawnPanel {
-    /// What it holds.
+    /// Its content.
     pub kind: DrawnKind,
     /// `the study`, `linux-6.1, simulated`.
     pub title: String,
-    /// Whether it is the original's values.
+    /// Whether it shows the original's values.
     pub is_original: bool,
-    /// What is drawn.
+    /// Its series.
     pub series: Vec<DrawnSeries>,
 }
 
@@ -83,13 +83,13 @@ pub struct Drawn {
     pub id: String,
     /// Title.
     pub title: String,
-    /// What it shows.
+    /// Description.
     pub text: String,
-    /// Claims that rest on it.
+    /// Claims based on it.
     pub claims: Vec<String>,
-    /// Whose the original's values are.
+    /// Source of the original's values.
     pub source: Option<String>,
-    /// Panels side by side; 0: as they fit.
+    /// Maximum number of panels in a row; 0: automatic.
     pub columns: u32,
     /// Label of the horizontal axis.
     pub x_label: String,
@@ -97,7 +97,7 @@ pub struct Drawn {
     pub y_label: String,
     /// Whether the vertical axis is logarithmic.
     pub log: bool,
-    /// Where the vertical axis begins and ends, if that is fixed.
+    /// Fixed ends of the vertical axis, if any.
     pub y_range: [Option<f64>; 2],
     /// Names of the groups of bars.
     pub groups: Vec<String>,
@@ -116,7 +116,7 @@ pub struct DrawnRow {
     pub place: String,
     /// A number, or none, for each column.
     pub cells: Vec<Option<Found>>,
-    /// For each reference a value for each of its columns, or none.
+    /// For each reference, a value for each of its columns; `None` if it has no such row.
     pub references: Vec<Option<Vec<f64>>>,
     /// Every run: wall, user, system (s), CPU use (%), involuntary and voluntary switches.
     pub raw: Vec<String>,
@@ -129,21 +129,21 @@ pub struct DrawnTable {
     pub id: String,
     /// Title.
     pub title: String,
-    /// What it shows.
+    /// Description.
     pub text: String,
-    /// Claims that rest on it.
+    /// Claims based on it.
     pub claims: Vec<String>,
-    /// Heads of the columns of our numbers.
+    /// Headings of the columns with our numbers.
     pub columns: Vec<String>,
-    /// Source and heads of each reference.
+    /// Source and headings of each reference.
     pub references: Vec<(String, Vec<String>)>,
     /// The rows.
     pub rows: Vec<DrawnRow>,
-    /// Whether every repetition is to be listed.
+    /// Whether to list every repetition.
     pub has_raw: bool,
 }
 
-/// Runs of the experiments that `named` templates stand for, of one study.
+/// Runs of one study's experiments that match the `named` templates.
 fn runs_of<'r>(
     study: &str,
     named: &[String],
@@ -182,13 +182,13 @@ fn place_words(place: &Place) -> String {
     place.scheduler.as_ref().map_or_else(|| lane.into(), |name| format!("{name}, {lane}"))
 }
 
-/// The number of some runs, if there is one.
+/// The number of some runs, if it has a value.
 fn number(runs: &[&RunResult], value: &str, nr_cpus: u32) -> Option<Found> {
     number_at(runs, value, nr_cpus, &BTreeMap::new())
 }
 
-/// The same where dimensions have these values; a measure may name others: those it is compared
-/// with.
+/// The number at these values of dimensions. A measure's own selectors override them, for
+/// comparisons.
 fn number_at(
     runs: &[&RunResult],
     value: &str,
@@ -244,7 +244,7 @@ pub fn figure(
         }
     }
     if spec.form == Form::Records {
-        // A row for who ran, one below it for the progress.
+        // Put the panels of processes in one row and those of progress below.
         drawn.panels.sort_by_key(|panel| panel.kind == DrawnKind::Progress);
         drawn.columns = (drawn.panels.len() / 2) as u32;
     }
@@ -283,7 +283,7 @@ fn originals(spec: &StudyFigure) -> Vec<DrawnPanel> {
     vec![panel(kind_of(spec.form), series.collect())]
 }
 
-/// What panels of a form hold; records have two of their own.
+/// The content of a form's panels; records have two kinds of their own.
 const fn kind_of(form: Form) -> DrawnKind {
     match form {
         Form::Records => DrawnKind::Who,
@@ -294,7 +294,7 @@ const fn kind_of(form: Form) -> DrawnKind {
     }
 }
 
-/// A bar of one number, or a box of five.
+/// A bar for one number, or a box for five.
 fn grouped(index: usize, numbers: &[f64]) -> Option<DrawnPoint> {
     let x = index as f64;
     match *numbers {
@@ -306,7 +306,7 @@ fn grouped(index: usize, numbers: &[f64]) -> Option<DrawnPoint> {
     }
 }
 
-/// Of milliseconds by process: who had done a record when, and how much that was in percent.
+/// Series from milliseconds by process: the time of each record, and the progress in percent.
 fn record_series<T: AsRef<[f64]>>(records: &[T]) -> [Vec<DrawnSeries>; 2] {
     let most = records.iter().map(|times| times.as_ref().len()).max().unwrap_or(1).max(1) as f64;
     let series = |y: &dyn Fn(usize, usize) -> f64| -> Vec<DrawnSeries> {
@@ -386,12 +386,13 @@ fn bars(spec: &StudyFigure, runs: &[&RunResult], title: &str, nr_cpus: u32) -> O
     })
 }
 
-/// Dimensions that tell the lines of a panel apart; by all others there is a panel each.
+/// Whether a dimension distinguishes the lines of a panel. Any other dimension makes separate
+/// panels.
 fn is_line_name(name: &str) -> bool {
     name == "scheduler" || name.starts_with("set.") || name == "policy"
 }
 
-/// The figure of an experiment's published values beside ours; `None` if it has none, or no run.
+/// The figure of an experiment's published values next to ours; `None` if it has none, or no run.
 pub fn published(result: &ExperimentResult) -> Option<Drawn> {
     let view = result.experiment.view.as_ref()?;
     let published = view.published.as_ref()?;
@@ -467,7 +468,7 @@ pub fn table(
     for group in &spec.rows {
         for place in &places {
             let runs = at_place(&all, place);
-            // A lane that was not asked for has no rows; a condition that was left out has.
+            // A lane that the user excluded has no rows; a condition that is missing has.
             if runs.is_empty() {
                 continue;
             }
@@ -494,7 +495,7 @@ pub fn table(
     }
 }
 
-/// Rows of a table without runs: those of each reference in their own order.
+/// Rows of a table without runs: those of each reference, in its order.
 fn only_references(spec: &StudyTable) -> Vec<DrawnRow> {
     let row = |number: usize, row: &super::ReferenceRow| {
         let mut references = vec![None; spec.reference.len()];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A study's own figures and tables, to be drawn again beside the original's values.
+//! A study's own figures and tables, redrawn next to the original's values.
 //!
-//! They are data of the study's file: which runs, at which places, in which form. Values are
-//! expressions over measures, as in claims. `draw` fills them with the runs; whoever writes a
-//! report draws what comes out. `[experiment.published]` gives a figure of lines by itself.
+//! The study's file defines them as data: which runs, in which places, in which form. Values are
+//! expressions over measures, as in claims. `draw` fills them from runs, and the caller draws the
+//! result. `[experiment.published]` makes a figure of lines by itself.
 
 mod draw;
 mod raw;
@@ -25,16 +25,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a figure is drawn.
+/// The form of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Number of the process, and its progress in percent, against the elapsed time: a dot for
+    /// Number of the process, and its progress in percent, against elapsed time, with a dot for
     /// each record. Its runs must keep their progress.
     Records,
     /// A dot for each value of `x`.
     Points,
-    /// The same with lines between the dots.
+    /// A dot for each value of `x`, with lines between the dots.
     Lines,
     /// Groups of bars, a group for each of `groups`.
     Bars,
@@ -48,28 +48,28 @@ pub enum Form {
 pub struct StudyFigure {
     /// Short name, unique in the study: `S0-F1`.
     pub id: String,
-    /// Title, as the study's where it has one.
+    /// Title; the study's own, if it has one.
     pub title: String,
-    /// What it shows, and what is to be known of the original.
+    /// Description, with what a reader must know about the original.
     #[serde(default)]
     pub text: String,
-    /// How it is drawn.
+    /// Its form.
     pub form: Form,
-    /// Claims that rest on it.
+    /// Claims based on it.
     #[serde(default)]
     pub claims: Vec<String>,
-    /// Experiments whose runs are drawn, by their names in the study, with braces.
+    /// Names of the experiments whose runs are drawn, as in the study, with braces.
     pub experiment: OneOrMore,
-    /// Where, each place a panel: `sim linux-6.12`, `host OTHER`; a lane alone where the series
-    /// name the scheduler.
+    /// Places, a panel for each: `sim linux-6.12`, `host OTHER`. Only the lane if the series name
+    /// the scheduler.
     pub on: Vec<String>,
-    /// Panels side by side on a wide page; 0: as they fit.
+    /// Maximum number of panels in a row on a wide page; 0: automatic.
     #[serde(default)]
     pub columns: u32,
-    /// Only runs with these values of dimensions; `all` is the number of CPUs.
+    /// Required values of dimensions for runs; `all` is the number of CPUs.
     #[serde(default, rename = "where")]
     pub which: BTreeMap<String, Scalar>,
-    /// Points and lines: the dimension along the horizontal axis.
+    /// For points and lines: the dimension on the horizontal axis.
     #[serde(default)]
     pub x: String,
     /// Label of the horizontal axis.
@@ -81,31 +81,31 @@ pub struct StudyFigure {
     /// Whether the vertical axis is logarithmic.
     #[serde(default)]
     pub log: bool,
-    /// Where the vertical axis begins at least; by default at 0, of a logarithmic one at 1.
+    /// Start of the vertical axis. Default: 0, or 1 for a logarithmic axis.
     #[serde(default)]
     pub y_min: Option<f64>,
-    /// Where it ends at most, such as 100 for percents.
+    /// End of the vertical axis, such as 100 for percentages.
     #[serde(default)]
     pub y_max: Option<f64>,
-    /// Points, lines, bars and boxes: what is drawn.
+    /// For points, lines, bars and boxes: the series.
     #[serde(default)]
     pub series: Vec<SeriesSpec>,
-    /// Bars and boxes: the groups.
+    /// For bars and boxes: the groups.
     #[serde(default)]
     pub groups: Vec<GroupSpec>,
-    /// What the study has.
+    /// The study's values.
     #[serde(default)]
     pub published: Option<Published>,
 }
 
-/// Something that is drawn for each x or in each group.
+/// A series, drawn for each x or in each group.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesSpec {
     /// Its name in the legend.
     pub label: String,
-    /// The number: an expression over measures, in the unit of the axis: `makespan_ns / 1s`. Of
-    /// boxes `{q}` stands for `min`, `q1`, `median`, `q3` and `max`:
+    /// The number: an expression over measures, in the unit of the axis: `makespan_ns / 1s`. For
+    /// boxes, `{q}` stands for `min`, `q1`, `median`, `q3` and `max`:
     /// `response_ns_{q}[task=child-*] / 1ms`.
     pub value: String,
 }
@@ -114,9 +114,9 @@ pub struct SeriesSpec {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSpec {
-    /// Its name below the axis or at the head of the row.
+    /// Its name below the axis or at the start of the row.
     pub label: String,
-    /// The runs with these values.
+    /// Required values of dimensions for its runs.
     #[serde(rename = "where")]
     pub which: BTreeMap<String, Scalar>,
 }
@@ -129,16 +129,16 @@ pub struct StudyTable {
     pub id: String,
     /// Title.
     pub title: String,
-    /// What it shows.
+    /// Description.
     #[serde(default)]
     pub text: String,
-    /// Experiments whose runs are in it; empty: only other people's data.
+    /// Experiments whose runs it shows; empty: only published data.
     #[serde(default)]
     pub experiment: Option<OneOrMore>,
-    /// Claims that rest on it.
+    /// Claims based on it.
     #[serde(default)]
     pub claims: Vec<String>,
-    /// Places, each a row of its own in each group.
+    /// Places; each makes a row in each group.
     #[serde(default)]
     pub on: Vec<String>,
     /// The rows.
@@ -147,35 +147,35 @@ pub struct StudyTable {
     /// The columns.
     #[serde(default)]
     pub columns: Vec<SeriesSpec>,
-    /// Data of others beside them.
+    /// Published data next to our numbers.
     #[serde(default)]
     pub reference: Vec<Reference>,
-    /// Whether every repetition is listed too, as time(1) printed it for the study: wall, user and
+    /// Whether to list every repetition too, as time(1) printed it for the study: wall, user and
     /// system time (s), CPU use (%), involuntary and voluntary switches.
     #[serde(default)]
     pub raw: bool,
 }
 
-/// Columns of somebody else's data.
+/// Columns of published data.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Whose they are, and of which machine.
+    /// Author and machine.
     pub source: String,
-    /// Heads of the columns.
+    /// Headings of the columns.
     pub columns: Vec<String>,
     /// The rows.
     #[serde(rename = "row")]
     pub rows: Vec<ReferenceRow>,
 }
 
-/// A row of it.
+/// A row of published data.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceRow {
     /// The label of the table's row.
     pub row: String,
-    /// The policy: the end of the place that it stands beside, `OTHER` for `host OTHER`; empty: all
+    /// The policy at the end of the matching place, such as `OTHER` for `host OTHER`; empty: all
     /// places.
     #[serde(default)]
     pub on: String,
@@ -209,7 +209,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Dimensions of the experiments that are named.
+/// Dimensions of the named experiments.
 fn dimensions(
     named: &OneOrMore,
     experiments: &[ExperimentSpec],
@@ -225,14 +225,14 @@ fn dimensions(
     Ok(all)
 }
 
-/// Figures that programs print, of the experiments that are named.
+/// Figures that the programs of the named experiments print.
 fn figure_names(named: &OneOrMore, experiments: &[ExperimentSpec]) -> Vec<String> {
     let named = named.values();
     let meant = experiments.iter().filter(|spec| named.contains(&spec.name));
     meant.flat_map(ExperimentSpec::figure_names).collect()
 }
 
-/// What stands in a box's value for each of the five numbers, and these.
+/// The placeholder for each of the five numbers of a box, and their names.
 const QUARTILE: &str = "{q}";
 const FIVE: [&str; 5] = ["min", "q1", "median", "q3", "max"];
 
@@ -305,7 +305,7 @@ impl StudyFigure {
         }
     }
 
-    /// A series with a number in place of the five of a box.
+    /// A series with one number in place of a box's five.
     fn plain(&self, series: &SeriesSpec) -> SeriesSpec {
         match self.form {
             Form::Boxes => SeriesSpec {
@@ -316,7 +316,8 @@ impl StudyFigure {
         }
     }
 
-    /// What the study has is of the figure's series and groups, with as many numbers as it must.
+    /// Checks that the study's values belong to the figure's series and groups, in the required
+    /// number.
     fn check_published(&self) -> Result<(), StudyError> {
         let Some(published) = &self.published else { return Ok(()) };
         let fits = |values: &[f64]| match self.form {
@@ -353,7 +354,7 @@ impl StudyFigure {
         .below("published"))
     }
 
-    /// What names each row of published values: a series, and with groups one of these.
+    /// The labels of each row of published values: a series and, with groups, a group.
     fn labels(&self) -> Vec<Vec<(&str, &str)>> {
         let mut all = Vec::new();
         for series in self.series.iter().map(|series| ("series", series.label.as_str())) {

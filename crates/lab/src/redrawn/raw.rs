@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run in the units of the studies' own programs: the records of `sched` and `sched_nice`, and
-//! the line of time(1) that study S2 stored.
+//! Shows a run in the units of the studies' own programs: the records of `sched` and `sched_nice`,
+//! and the line of time(1) that study S2 stored.
 //!
-//! Children are numbered in the order in which they were forked. Time is counted from the first
-//! fork; the programs read their clock just before it, so that they count the time of one call of
-//! fork(2) more.
+//! Children are numbered in the order of their forks. Time counts from the first fork. The programs
+//! read their clock just before it, so their times include one more call of fork(2).
+//!
 //! Sources: `sched.c` of Satoru Takeuchi, "Linux in Practice" (2018); `benchmark` of Shannon and
 //! Eller, "An Analysis of Linux Schedulers" (2015).
 
 use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds in a millisecond.
 const NS_PER_MS: f64 = 1e6;
 
-/// Elapsed milliseconds of each record, by child in the order of forks; `None` where the run kept
-/// no progress.
+/// Elapsed milliseconds of each record, by child in the order of forks; `None` if the run kept no
+/// progress.
 pub fn record_times_ms(run: &RunResult) -> Option<Vec<Vec<f64>>> {
     let mut curves: Vec<_> = run.progress.iter().filter(|one| !one.times_ns.is_empty()).collect();
     curves.sort_by_key(|curve| curve.task);
@@ -28,12 +28,12 @@ pub fn record_times_ms(run: &RunResult) -> Option<Vec<Vec<f64>>> {
 
 /// A run as time(1) shows it with `%e %U %S %P %c %w`: wall, user and system time (s), CPU use
 /// (percent of one CPU), involuntary and voluntary switches. The wall time is the makespan; `None`
-/// where wall, user or system time is not known.
+/// if wall, user or system time is unknown.
 pub fn time_line(run: &RunResult) -> Option<String> {
     let totals = &run.measures.totals;
     let wall_ns = totals.makespan_ns.filter(|ns| *ns > 0)?;
     let (user_ns, system_ns) = (totals.user_time_ns?, totals.system_time_ns?);
-    // time(1) divides whole milliseconds and cuts.
+    // time(1) divides whole milliseconds and truncates.
     let percent = u128::from(user_ns + system_ns) * 100 / u128::from(wall_ns);
     let mut line = String::new();
     for ns in [wall_ns, user_ns, system_ns] {

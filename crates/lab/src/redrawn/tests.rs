@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of a study filled with runs that are made by hand.
+//! Fills figures of a study from hand-made runs.
 
 use super::*;
 use crate::{Experiment, ExperimentResult, Study};

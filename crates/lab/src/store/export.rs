@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of a sweep as files: every measure of every run in long form (one value a line) as CSV
-//! and Parquet, and the rows with their intervals as CSV.
+//! Writes the tables of a sweep as files. Every measure of every run goes in long form (one value
+//! per line) into CSV and Parquet, the rows with their intervals into CSV.
 //!
-//! Columns of the long form: `experiment`, `run` (its place in the plan), `lane`, `scheduler`,
+//! Columns of the long form: `experiment`, `run` (its index in the plan), `lane`, `scheduler`,
 //! `workload`, `cpus`, `seed`, `repetition`, every other parameter, `measure`, `unit`, `value`. A
 //! measure that a run does not have has no line.
 
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Lines of a row group of the Parquet file.
+/// Number of lines in a row group of the Parquet file.
 const ROW_GROUP: usize = 1 << 16;
 
 /// The table of an experiment.
@@ -45,7 +45,7 @@ pub fn tables(results: &[ExperimentResult]) -> Vec<NamedTable> {
         .collect()
 }
 
-/// Writes the files and gives their names.
+/// Writes the files and returns their names.
 pub fn write(results: &[ExperimentResult], folder: &Path) -> Result<Vec<String>, FileError> {
     let names = ["results.csv", "results.parquet", "tables.csv"];
     let long = Long::new(results);
@@ -68,10 +68,10 @@ fn csv(path: &Path, write: impl Fn(&mut AtomicFile) -> io::Result<()>) -> Result
     file.commit()
 }
 
-/// Every run's values, one a line.
+/// Every run's values, one per line.
 struct Long<'r> {
     results: &'r [ExperimentResult],
-    /// Parameters that have a column of their own.
+    /// Parameters with a column of their own.
     parameters: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ struct Long<'r> {
 const FIXED: [&str; 8] =
     ["experiment", "run", "lane", "scheduler", "workload", "cpus", "seed", "repetition"];
 
-/// What a line says of its run.
+/// The part of a line that describes its run.
 struct Head {
     texts: [String; 4],
     run: usize,
@@ -115,7 +115,7 @@ impl<'r> Long<'r> {
         }
     }
 
-    /// Calls `line` for each value: its run, its measure, its value.
+    /// Calls `line` for each value with its run, its measure and the value.
     fn each(&self, mut line: impl FnMut(&Head, &str, f64) -> io::Result<()>) -> io::Result<()> {
         let mut index = 0;
         for result in self.results {
@@ -188,7 +188,7 @@ impl<'r> Long<'r> {
     }
 }
 
-/// One line into the columns, in the order of [`Long::columns`].
+/// Appends one line to the columns, in the order of [`Long::columns`].
 fn push(columns: &mut [Column], head: &Head, measure: &str, value: f64) {
     let [experiment, lane, scheduler, workload] = &head.texts;
     let ints = [head.cpus, head.seed.cast_signed(), i64::from(head.repetition)];
@@ -220,8 +220,8 @@ fn push(columns: &mut [Column], head: &Head, measure: &str, value: f64) {
     }
 }
 
-/// One line a row and measure. The key is one column, `name=value` parts separated by blanks: rows
-/// of several experiments have different dimensions.
+/// Writes one line for each row and measure. The key is a single column, `name=value` parts
+/// separated by blanks, because rows of several experiments have different dimensions.
 fn write_tables(tables: &[NamedTable], file: &mut AtomicFile) -> io::Result<()> {
     writeln!(
         file,
@@ -255,7 +255,7 @@ fn write_tables(tables: &[NamedTable], file: &mut AtomicFile) -> io::Result<()> 
     Ok(())
 }
 
-/// n, mean and the ends of the interval; empty where there is none.
+/// n, mean and the ends of the interval; empty without an estimate.
 fn cells(estimate: Option<Estimate>) -> [String; 4] {
     let ci95 = estimate.and_then(|estimate| estimate.ci95);
     [

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory of a sweep: which experiment it holds, and who may write it.
+//! The directory of a sweep: which experiment it holds, and which process may write to it.
 //!
-//! The manifest comes first and names the experiment; then the log of runs grows. So a directory
-//! with a manifest is a sweep, begun or finished; one without is either empty or not ours.
+//! The manifest is written first and names the experiment; then the log of runs grows. So a
+//! directory with a manifest is a sweep, unfinished or finished. A directory without one is either
+//! empty or not ours.
 
 use super::log::{self, LOG_NAME, RunLog};
 use super::manifest::{MANIFEST_NAME, Manifest};
@@ -14,37 +15,37 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What a finished sweep leaves, beside the plots.
+/// Files of a finished sweep, except the plots.
 const FILES: [&str; 6] =
     [MANIFEST_NAME, LOG_NAME, "results.csv", "results.parquet", "tables.csv", "report.html"];
 
-/// Whether a file was being written when its writer was killed.
+/// Whether this is a file whose writer was killed while writing it.
 fn is_unfinished(name: &str) -> bool {
     name.starts_with(UNFINISHED)
 }
 
-/// What to do with what a directory holds.
+/// How to treat the contents of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
-    /// Go on with the same experiment, begin in an empty one.
+    /// Resume the same experiment, or start in an empty directory.
     Any,
-    /// Go on; an error if there is nothing.
+    /// Resume; an error if there is nothing.
     Resume,
-    /// Throw it away.
+    /// Delete the contents.
     Fresh,
 }
 
-/// An open directory; nobody else writes it meanwhile.
+/// An open directory, locked against other writers.
 #[derive(Debug)]
 pub struct Folder {
     /// The log of runs.
     pub log: RunLog,
-    /// Held until the sweep is done.
+    /// Lock, held until the sweep is done.
     pub lock: File,
 }
 
 impl Folder {
-    /// Opens `path` for the sweep: new, or with a part of its results.
+    /// Opens `path` for the sweep, which is new or has some of its results.
     pub fn open(path: &Path, sweep: &Sweep, begin: Begin) -> Result<Self, LabError> {
         std::fs::create_dir_all(path).map_err(wrong("create", path))?;
         let Some(lock) = log::lock(path).map_err(wrong("use the directory", path))? else {
@@ -99,7 +100,7 @@ fn remove(folder: &Path, name: &str) -> Result<(), FileError> {
     }
 }
 
-/// A directory without a manifest must not hold anything that we would overwrite.
+/// Checks that a directory without a manifest holds nothing that the sweep would overwrite.
 fn is_free(path: &Path) -> Result<(), LabError> {
     let names = names(path)?;
     let ours = names.iter().find(|name| FILES.contains(&name.as_str()));
@@ -112,7 +113,7 @@ fn is_free(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// The directory must hold the very same runs.
+/// Checks that the directory holds exactly the same runs.
 fn fits(path: &Path, found: &Manifest, sweep: &Sweep) -> Result<(), LabError> {
     if found.plan_key == sweep.plan_key {
         return Ok(());

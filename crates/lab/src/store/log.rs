@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results on disk, run by run, so that a sweep can be ended at any moment and gone on with.
+//! Stores results on disk, run by run, so that a sweep can stop at any moment and resume.
 //!
-//! One file, one line a run: `{"key":"K","sha256":"S","result":R}` and a line feed, where K is the
-//! run's key and S the sum of the bytes R. A line is written by one call after the last whole line.
-//! Whoever is killed in the middle leaves a line without its end, or with a sum that does not fit:
-//! such lines are no results. The end of the file is cut back to the last whole line before more is
-//! written; a damaged line inside is skipped and its run is run again.
+//! One file, one line for each run: `{"key":"K","sha256":"S","result":R}` and a line feed, where K
+//! is the run's key and S the sum of the bytes R. A single call writes each line after the last
+//! complete one. A process killed in the middle leaves an incomplete line, or one with a wrong sum:
+//! such lines are not results. Before writing more, the log truncates the file after the last
+//! complete line. It skips damaged lines before that, and their runs run again.
 //!
-//! When every run is there, [`RunLog::sort`] writes the lines anew in the plan's order, so that the
-//! finished file does not tell in which order, on how many threads and in how many parts it was
-//! made. The directory is locked while it is written.
+//! When every run is stored, [`RunLog::sort`] rewrites the lines in the plan's order. So the
+//! finished file does not depend on the order, the number of threads or the number of parts in
+//! which it was made. The directory is locked while it is written.
 
 use schedlab_run::RunResult;
 use schedlab_run::file::AtomicFile;
@@ -28,7 +28,7 @@ const RESULT: &str = "\",\"result\":";
 const HASH_LEN: usize = 64;
 const HEAD_LEN: usize = KEY.len() + HASH_LEN + SUM.len() + HASH_LEN + RESULT.len();
 
-/// Takes the lock of a directory for as long as the file lives; `None` if somebody else has it.
+/// Locks a directory for the lifetime of the file; `None` if another process holds the lock.
 pub fn lock(folder: &Path) -> io::Result<Option<File>> {
     let file = File::open(folder)?;
     match file.try_lock() {
@@ -45,13 +45,13 @@ pub struct RunLog {
     file: File,
     /// Offset and length of each run's line.
     lines: BTreeMap<String, (u64, u64)>,
-    /// Where the next line goes.
+    /// Offset of the next line.
     end: u64,
     nr_damaged: u64,
 }
 
 impl RunLog {
-    /// Opens the log in `folder`, made if absent, and finds its whole lines.
+    /// Opens the log in `folder`, creates it if needed, and finds its complete lines.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(LOG_NAME);
         let file =
@@ -88,7 +88,7 @@ impl RunLog {
         self.lines.contains_key(key)
     }
 
-    /// Runs that are stored.
+    /// Number of stored runs.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
@@ -98,12 +98,12 @@ impl RunLog {
         self.lines.is_empty()
     }
 
-    /// Lines that were found damaged.
+    /// Number of damaged lines.
     pub fn nr_damaged(&self) -> u64 {
         self.nr_damaged
     }
 
-    /// Stores a run. After an error nothing of it is in the file.
+    /// Stores a run. After an error the file holds nothing of it.
     pub fn append(&mut self, key: &str, run: &RunResult) -> io::Result<()> {
         let result = serde_json::to_vec(run)?;
         let mut line = Vec::with_capacity(HEAD_LEN + result.len() + 2);
@@ -115,7 +115,7 @@ impl RunLog {
         self.file.set_len(self.end)?;
         self.file.seek(SeekFrom::Start(self.end))?;
         if let Err(error) = self.file.write_all(&line) {
-            // A disk that is full takes a part of the line: it would be skipped, but why keep it.
+            // A full disk takes a part of the line. The reader would skip it, but it is useless.
             let _ = self.file.set_len(self.end);
             return Err(error);
         }
@@ -141,8 +141,8 @@ impl RunLog {
         Ok(line)
     }
 
-    /// Writes the file anew with the lines of these keys alone, in their order; keys that are not
-    /// there are passed over. The file is replaced at once or stays as it was.
+    /// Rewrites the file with the lines of only these keys, in their order; skips unknown keys. The
+    /// file is replaced atomically, or stays as it was.
     pub fn sort<'k>(&mut self, keys: impl Iterator<Item = &'k str>) -> io::Result<()> {
         let mut file = AtomicFile::create(&self.path)?;
         for key in keys {
@@ -163,7 +163,7 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the stored run is damaged")
 }
 
-/// Key and result of a whole line (without its line feed); `None` if anything does not fit.
+/// Key and result of a complete line (without its line feed); `None` if anything does not match.
 fn parts(line: &[u8]) -> Option<(&str, &[u8])> {
     let rest = line.strip_prefix(KEY.as_bytes())?;
     let (key, rest) = rest.split_at_checked(HASH_LEN)?;
@@ -205,7 +205,7 @@ mod tests {
         assert!(log.read(&key(99)).is_err());
     }
 
-    /// Killed at any byte: the whole lines before it are there, and the log goes on.
+    /// After a kill at any byte, the complete lines before it are present and the log can continue.
     #[test]
     fn a_log_cut_at_any_byte_keeps_its_whole_lines() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `manifest.json`: everything that a sweep was made of, and the sum of each of its results.
+//! `manifest.json`: everything that determines a sweep, and the sum of each of its results.
 //!
-//! It needs no other file: the texts of the experiment and of the workload files stand in it. It
+//! It needs no other file: it contains the texts of the experiment and of the workload files. It
 //! holds no date and no number of threads, so that equal sweeps have equal manifests.
 
 use super::log::RunLog;
@@ -19,9 +19,9 @@ use std::path::Path;
 
 /// Name of the file in the directory of results.
 pub const MANIFEST_NAME: &str = "manifest.json";
-/// Largest manifest that is read.
+/// Size limit for a manifest.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// Version of the shape.
+/// Version of the format.
 const SCHEMA_VERSION: u32 = 2;
 
 /// One run of a sweep.
@@ -34,51 +34,51 @@ pub struct ManifestRun {
     pub lane: LaneKind,
     /// Seed.
     pub seed: u64,
-    /// SHA-256 of all that determines the run.
+    /// SHA-256 of everything that determines the run.
     pub key: String,
     /// SHA-256 of its result without the program's version; `None` without a result.
     pub result_sha256: Option<String>,
     /// The measures of the experiment's table.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub measures: BTreeMap<String, f64>,
-    /// Why there is no result.
+    /// Why the run has no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A sweep.
+/// The manifest of a sweep.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Version of this shape.
+    /// Version of the format.
     pub schema_version: u32,
     /// Version of the program.
     pub schedlab_version: String,
-    /// Sum of the sources that decide what its simulated runs give; empty: not known.
+    /// Sum of the sources that decide its simulated runs' results; empty: unknown.
     #[serde(default)]
     pub models: String,
     /// Name of the experiment file.
     pub experiment_file: String,
     /// Its text.
     pub experiment_text: String,
-    /// Texts of the workload files that it names.
+    /// Texts of the named workload files.
     pub workload_files: BTreeMap<String, String>,
-    /// What decides the results beside them.
+    /// Other settings that decide the results.
     pub settings: Settings,
     /// SHA-256 of the keys of all runs.
     pub plan_key: String,
     /// Number of runs.
     pub nr_runs: u64,
-    /// Whether every run was tried; a sweep that goes on has no runs here yet.
+    /// Whether every run was tried. While a sweep continues, the manifest lists no runs.
     pub is_complete: bool,
     /// The runs, in the order of the plan.
     pub runs: Vec<ManifestRun>,
-    /// SHA-256 of the files beside this one.
+    /// SHA-256 of the files next to the manifest.
     pub files: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// That of a sweep that begins.
+    /// The manifest of a sweep that begins.
     pub fn of(sweep: &Sweep) -> Self {
         let Program { version, models } = Program::this();
         Self {
@@ -151,7 +151,7 @@ fn measures(view: Option<&View>, run: &RunResult) -> BTreeMap<String, f64> {
 }
 
 impl Sweep {
-    /// What a manifest says of run number `index`, whose result is `run`.
+    /// The manifest's entry for run number `index`, whose result is `run`.
     pub fn entry(&self, index: usize, run: Option<&RunResult>) -> ManifestRun {
         let planned = &self.plan.runs[index];
         let experiment = &self.plan.experiments[planned.experiment];
@@ -166,7 +166,7 @@ impl Sweep {
         }
     }
 
-    /// Writes the manifest after every run was tried; `files` are those beside it.
+    /// Writes the manifest after every run was tried; `files` are those next to it.
     pub fn write_manifest(
         &self,
         log: &mut RunLog,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results on disk: a directory holds the runs of one experiment file, and what is made of them.
+//! Results on disk: a directory holds the runs of one experiment file and the files made from them.
 //!
-//! `sweep` is an experiment file made into a plan with the key of each run; `folder` guards the
-//! directory, `log` holds its runs, `manifest` describes it so that it can be repeated, `repeat`
-//! compares the repetition with it; `export` writes tables.
+//! `sweep` is an experiment file as a plan, with the key of each run. `folder` guards the
+//! directory, `log` holds its runs, `manifest` describes it so that it can be repeated. `repeat`
+//! compares a repetition with it; `export` writes tables.
 
 pub mod export;
 pub mod folder;
@@ -20,7 +20,7 @@ pub use sweep::{Settings, Sweep};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what threads share. One that panicked has left nothing half done: a line of the log is
+/// Locks data that threads share. A thread that panicked cannot leave partial data: log lines are
 /// written whole, everything else is replaced at once.
 pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sweep again, and whether it gives the same.
+//! Repeats a sweep and compares the results.
 //!
-//! A simulated result must be the same to the bit. A measured one cannot be: there the means of the
-//! measures then and now are told, and how far single runs are apart.
+//! A simulated result must be identical to the bit. A measured one cannot be: for it, the
+//! comparison shows the means of the measures then and now, and the distances between single runs.
 
 use super::held;
 use super::manifest::{Manifest, ManifestRun};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-/// How the repetition of one run went.
+/// The repetition of one run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Repeated {
     /// Experiment, lane, scheduler, workload and parameters, for people.
@@ -26,7 +26,7 @@ pub struct Repeated {
     pub lane: LaneKind,
     /// Seed.
     pub seed: u64,
-    /// Simulated: the sums are equal. Measured: `None`, they never are.
+    /// For a simulated run: whether the sums are equal. For a measured run: `None`, they never are.
     pub is_identical: Option<bool>,
     /// Measures then and now.
     pub measures: BTreeMap<String, [Option<f64>; 2]>,
@@ -34,24 +34,25 @@ pub struct Repeated {
     pub error: Option<String>,
 }
 
-/// A measure of all measured runs, then and now.
+/// A measure over all measured runs, then and now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Drift {
     /// Name of the measure.
     pub measure: String,
-    /// Runs that have it then and now.
+    /// Number of runs that have it then and now.
     pub nr_runs: usize,
     /// Means then and now.
     pub means: [f64; 2],
-    /// Difference of the means, as a part of that of then.
+    /// Difference of the means, as a share of the earlier mean.
     pub difference: f64,
-    /// Distance of a run from itself, as a part of its value then: the median, and the greatest.
+    /// Distances between a run's two values, as a share of the earlier one: the median, and the
+    /// greatest.
     pub apart: [f64; 2],
 }
 
 impl Sweep {
-    /// Refuses a manifest that is not of this sweep. Another program may give its runs other keys,
-    /// but not other names.
+    /// Refuses a manifest of another sweep. Another version of the program may give its runs other
+    /// keys, but not other names.
     pub fn check_repeats(&self, then: &Manifest) -> Result<(), LabError> {
         let is_same = self.plan_key == then.plan_key;
         let names_fit = then.runs.len() == self.plan.runs.len()
@@ -66,7 +67,7 @@ impl Sweep {
         ))
     }
 
-    /// Runs all of it, and compares each run with that of `then`.
+    /// Runs all runs, and compares each with its entry in `then`.
     pub fn repeat(
         &self,
         then: &Manifest,
@@ -117,7 +118,7 @@ fn compare(then: &ManifestRun, now: ManifestRun) -> Repeated {
     }
 }
 
-/// How far the measured runs of `compared` are from what they were, measure by measure.
+/// Differences of the measured runs in `compared` from before, measure by measure.
 pub fn drifts(compared: &[Repeated]) -> Vec<Drift> {
     let measured = compared.iter().filter(|one| one.is_identical.is_none());
     let mut pairs: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
@@ -142,7 +143,7 @@ pub fn drifts(compared: &[Repeated]) -> Vec<Drift> {
     pairs.into_iter().map(drift).collect()
 }
 
-/// How far `now` is from `then`, as a part of `then`.
+/// The difference between `now` and `then`, as a share of `then`.
 fn relative([then, now]: [f64; 2]) -> f64 {
     if then == now { 0.0 } else { (now - then) / then.abs().max(f64::MIN_POSITIVE) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sweep: an experiment file made into a plan, with everything that decides its results.
+//! A sweep: an experiment file as a plan, with everything that decides its results.
 
 use super::held;
 use super::log::{LOG_NAME, RunLog};
@@ -21,29 +21,30 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// What decides the results beside the experiment file.
+/// Settings that decide the results, in addition to the experiment file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Seed of the first repetition where the file names no seeds, and of the order of runs on a
-    /// real machine.
+    /// Seed of the first repetition if the file names no seeds, and of the order of runs on a real
+    /// machine.
     pub seed: u64,
-    /// CPUs of the host that runs may use; their number is what `all` counts.
+    /// CPUs of the host that runs may use; their number is the value of `all`.
     pub host_cpus: String,
-    /// Only these lanes, if any is named.
+    /// Only these lanes; empty: all.
     #[serde(default)]
     pub lanes: Vec<LaneKind>,
-    /// Repetitions on the host instead of the study's, if any were asked for.
+    /// Repetitions on the host instead of the study's, if requested.
     #[serde(default)]
     pub host_repetitions: Option<u32>,
-    /// The quick form of the study.
+    /// Whether to use the quick form of the study.
     #[serde(default)]
     pub quick: bool,
-    /// The first run of each point is analysed too: lengths (ns) from which a wait is starvation,
-    /// and a CPU that idles beside a waiting task wasted.
+    /// Thresholds (ns) of an analysis of each point's first run. The first is the length of a wait
+    /// that counts as starvation. The second is how long a CPU idles while a task waits before it
+    /// counts as wasted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<[u64; 2]>,
-    /// Ticks a second of modelled machines instead of their own.
+    /// Ticks per second of modelled machines, instead of their own.
     pub hz: Option<u32>,
     /// Costs of modelled machines (ns) instead of their own.
     pub costs: Option<BTreeMap<String, u64>>,
@@ -51,18 +52,18 @@ pub struct Settings {
     pub preempt: Option<String>,
     /// Longest wait of a runnable task: `auto`, `off`, or a time in ns.
     pub watchdog: String,
-    /// CPU model and kernel of the host; empty where nothing was measured.
+    /// CPU model and kernel of the host; empty without measured runs.
     pub host: String,
-    /// QEMU and guest of runs in virtual machines; empty where there are none.
+    /// QEMU and guest of runs in virtual machines; empty without such runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub vm: String,
-    /// What was wanted of a study's pairs.
+    /// The requested part of a study's pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Wanted>,
 }
 
 impl Settings {
-    /// What a plan with these settings depends on; runs on the host may use `host_cpus`.
+    /// The input of a plan with these settings; runs on the host may use `host_cpus`.
     pub fn input(&self, host_cpus: CpuMask, runs_max: usize) -> PlanInput {
         PlanInput {
             host_cpus,
@@ -74,7 +75,7 @@ impl Settings {
         }
     }
 
-    /// What counts as a finding of the analysis; `None`: no analysis.
+    /// The thresholds for findings of the analysis; `None`: no analysis.
     pub fn thresholds(&self) -> Option<Thresholds> {
         self.analysis.map(|[starved_ns, wasted_ns]| Thresholds { starved_ns, wasted_ns })
     }
@@ -85,19 +86,19 @@ impl Settings {
 pub struct Sweep {
     /// The file.
     pub source: Source,
-    /// What decides the results beside it.
+    /// Other settings that decide the results.
     pub settings: Settings,
     /// All runs.
     pub plan: Plan,
     /// Key of each run.
     pub keys: Vec<String>,
-    /// Key of all.
+    /// Key of the whole plan.
     pub plan_key: String,
 }
 
 impl Sweep {
-    /// From a plan, with the keys that `program` gives. `model` is all of the lane that simulates
-    /// that decides the runs of a scheduler.
+    /// Makes a sweep from a plan, with the keys by `program`. For a scheduler, `model` returns
+    /// everything in the simulating lane that decides its runs.
     pub fn new<M: Hash>(
         source: Source,
         settings: Settings,
@@ -127,8 +128,8 @@ impl Sweep {
         self.keys.iter().filter(|key| log.contains(key)).count()
     }
 
-    /// Runs what `log` does not hold yet, and stores each run as it ends. The first error of the
-    /// log ends it.
+    /// Runs what `log` does not hold yet, and stores each run when it ends. The first error of the
+    /// log stops the sweep.
     pub fn run_missing(
         &self,
         log: &Mutex<RunLog>,
@@ -168,8 +169,8 @@ impl Sweep {
         Ok(failures)
     }
 
-    /// Every stored result in the plan's order. Unless `has_tasks`, tasks are dropped where no
-    /// figure needs them: a sweep may have a million.
+    /// Every stored result in the plan's order. Unless `has_tasks`, drops tasks that no figure
+    /// needs, because a sweep may have a million.
     pub fn load(
         &self,
         log: &mut RunLog,
