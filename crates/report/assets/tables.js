@@ -28,7 +28,7 @@ function sortTable(table, column) {
   body.append(...keyed.map((pair) => pair[1]));
 }
 
-/** What a table of the page holds, hidden rows too; times in ns, as the cells carry them. */
+/** What a table holds, hidden rows and columns too; times in ns, as the cells carry them. */
 function tableData(table) {
   const heads = Array.from(table.tHead.rows[0].cells);
   // A cell carries a time in ns whatever unit its column shows.
@@ -38,13 +38,15 @@ function tableData(table) {
     if (!unit || unit.textContent === "1/s" || unit.textContent === "%") return text;
     return text.slice(0, -unit.textContent.length).trim() + " ns";
   };
-  const rows = Array.from(table.tBodies[0].rows, (row) =>
-    heads.map((_, column) => {
+  const same = JSON.parse(table.dataset.same || "[]");
+  const rows = Array.from(table.tBodies[0].rows, (row) => [
+    ...heads.map((_, column) => {
       const key = cellKey(row, column);
       return key === "\u2013" ? null : key;
     }),
-  );
-  return { columns: heads.map(name), rows };
+    ...same.map(([, value]) => value),
+  ]);
+  return { columns: [...heads.map(name), ...same.map(([head]) => head)], rows };
 }
 
 /** Puts all rows into a table that shows only the first of them. */

@@ -366,7 +366,10 @@ class Timeline {
       ctx.fillStyle = colours.grid;
       ctx.fillRect(x - 0.5, 0, 1, this.bottom);
       ctx.fillStyle = colours.soft;
-      ctx.fillText((time / unit[1]).toFixed(Math.min(6, digits)), x, this.bottom + 10);
+      const label = (time / unit[1]).toFixed(Math.min(6, digits));
+      // The label of the last line stays whole.
+      const middle = Math.min(x, this.width - ctx.measureText(label).width / 2 - 1);
+      ctx.fillText(label, middle, this.bottom + 10);
     }
     ctx.fillStyle = colours.soft;
     ctx.fillRect(this.left, this.bottom, this.plotWidth, 1);

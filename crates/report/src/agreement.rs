@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far simulation and kernel agree: for each measure the ratio simulated by measured of every
-//! pair, as dots on a logarithmic scale and as a table.
+//! How far simulation and kernel agree. For each measure, the section shows every pair's ratio
+//! (simulated by measured), as dots on a logarithmic scale and as a table.
 
 use crate::findings::{ratios, within};
 use crate::html::escape;
@@ -9,7 +9,7 @@ use crate::pairs::{MEASURES, Pair};
 use crate::style::Styles;
 use std::fmt::Write as _;
 
-/// The section's HTML.
+/// Writes the section as HTML.
 pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
     let mut out =
         String::from("<section id=\"agreement\">\n<h2>How far simulation and kernel agree</h2>\n");
@@ -34,7 +34,7 @@ pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
     out
 }
 
-/// The greatest ratio on the scale; the least is its inverse.
+/// The upper end of the scale; its inverse is the lower end.
 fn reach(pairs: &[Pair<'_>]) -> f64 {
     let farthest = MEASURES
         .iter()
@@ -45,7 +45,7 @@ fn reach(pairs: &[Pair<'_>]) -> f64 {
     [1.5, 2.0, 4.0].into_iter().find(|reach| farthest <= *reach).unwrap_or(10.0)
 }
 
-/// Place of `ratio` on the scale, 0 to 100.
+/// Position of `ratio` on the scale, 0 to 100.
 fn place(ratio: f64, reach: f64) -> f64 {
     let at = ratio.max(f64::MIN_POSITIVE).ln() / reach.ln();
     50.0 + 50.0 * at.clamp(-1.0, 1.0)
@@ -74,7 +74,7 @@ fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
     legend(out, pairs, styles);
 }
 
-/// Marks of an axis that reaches from 1/`reach` to `reach`.
+/// Ticks of an axis from 1/`reach` to `reach`.
 fn ticks(reach: f64) -> &'static [f64] {
     match reach {
         r if r <= 1.5 => &[0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4],
@@ -96,7 +96,7 @@ fn alternative(pairs: &[Pair<'_>]) -> String {
     text
 }
 
-/// One measure: a track with a dot for each pair of `found`.
+/// Draws one measure: a track with a dot for each pair of `found`.
 fn strip(
     out: &mut String,
     name: &str,
@@ -114,7 +114,7 @@ fn strip(
     );
     for (ratio, pair) in found {
         let label = pair.label();
-        // Each kind of pair at its own height, so that no dot hides one of another kind.
+        // Give each kind of pair its own height, so that dots of different kinds do not overlap.
         let kind = kinds.iter().position(|known| *known == label).unwrap_or(0);
         let height = 8.0 + 84.0 * (kind as f64 + 0.5) / kinds.len() as f64;
         let _ = write!(

@@ -14,10 +14,10 @@ use schedlab_metrics::TaskMeasures;
 use serde::Serialize;
 use serde_json::json;
 
-/// Boxes of at most so many values each show the values.
+/// A box of at most this many values shows each value as a dot.
 const DOTS_MAX: usize = 200;
 
-/// A measure of a task that is drawn as boxes.
+/// A task measure drawn as boxes.
 #[derive(Debug)]
 struct TaskMeasure {
     name: &'static str,
@@ -52,9 +52,9 @@ pub struct BoxPicture {
     pub key: String,
     /// Unit of `boxes`.
     pub unit: TimeUnit,
-    /// Label, colour and values (in `unit`) of each box.
+    /// The boxes, with values in `unit`.
     pub boxes: Vec<OneBox>,
-    /// What is drawn, at which n and CPUs.
+    /// The measure, the number of tasks and the number of CPUs.
     pub heading: String,
     n: u64,
     cpus: u64,
@@ -69,7 +69,7 @@ pub struct OneBox {
     pub lane: &'static str,
     /// Colour.
     pub style: Style,
-    /// One value a task and repetition.
+    /// One value for each task and repetition.
     pub values: Vec<f64>,
 }
 
@@ -79,8 +79,8 @@ pub struct BoxesData {
     table: Table,
 }
 
-/// All pictures of `group`: for each number of CPUs, at the greatest n, each measure of which
-/// some task has a value above 0.
+/// All pictures of `group`: one for each number of CPUs and each measure with a value above 0, at
+/// the greatest n.
 pub fn box_pictures(group: &Group<'_>, styles: &Styles) -> Vec<BoxPicture> {
     let mut pictures = Vec::new();
     for cpus in group.cpus() {
@@ -130,7 +130,7 @@ fn picture(measure: &TaskMeasure, mut boxes: Vec<OneBox>, n: u64, cpus: u64) -> 
     }
 }
 
-/// Boxes of quartiles, and every value as a dot where there are few.
+/// Boxes of quartiles, with every value as a dot if there are few.
 fn panel(picture: &BoxPicture) -> Panel {
     let has_dots = picture.boxes.iter().all(|one| one.values.len() <= DOTS_MAX);
     let mut series = Vec::new();
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(data.table.rows.len(), 1);
         assert_eq!(figure.picture.matches("<svg").count(), 2);
         assert!(!figure.picture.contains(" id="), "ids would clash between pictures");
-        // The four values are dots, and there is one box.
+        // The four values appear as dots, and there is one box.
         assert_eq!(box_file(&pictures[0]).matches("h0").count(), 4);
         assert_eq!(box_file(&pictures[0]).matches("median\" d").count(), 1);
     }

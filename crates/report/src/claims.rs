@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Claims of a study: a table of them with the study's numbers, ours and the verdicts, and below
-//! it, on demand, every number with its interval and its bounds.
+//! Claims of a study: a table with the study's numbers, ours and the verdicts. Below it, the reader
+//! can open every number with its interval and bounds.
 
 use crate::html::{escape, slug};
 use crate::number::{duration, significant};
@@ -8,13 +8,13 @@ use schedlab_lab::claims::{CheckResult, ClaimResult, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Figures by claim: id and name of each.
+/// Figures of each claim: id and name.
 pub type FiguresOf = BTreeMap<String, Vec<(String, String)>>;
 
-/// Most places whose numbers stand in the table of claims; the others are below it.
+/// Maximum number of places whose numbers are in the table of claims; the others are below it.
 const PLACES_MAX: usize = 4;
 
-/// The claims of one study; nothing without any.
+/// Writes the claims of one study; empty if it has none.
 pub fn study_claims(claims: &[ClaimResult], study: &str, figures: &FiguresOf) -> String {
     let of_study: Vec<&ClaimResult> = claims.iter().filter(|claim| claim.study == study).collect();
     if of_study.is_empty() {
@@ -38,7 +38,7 @@ pub fn study_claims(claims: &[ClaimResult], study: &str, figures: &FiguresOf) ->
     out
 }
 
-/// Name of a verdict in the style sheet.
+/// CSS class of a verdict.
 pub const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
@@ -48,7 +48,7 @@ pub const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A sign for a verdict, so that nothing rests on colour alone.
+/// A sign for a verdict, so that colour is not the only cue.
 pub const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "\u{2713}",
@@ -86,7 +86,7 @@ fn row(out: &mut String, claim: &ClaimResult, figures: &FiguresOf) {
     let _ = writeln!(out, "</td><td>{}</td><td>{}</td></tr>", escape(&claim.numbers), here(claim));
 }
 
-/// Our numbers for the first thing that was compared, by place.
+/// Our numbers for the first compared quantity, by place.
 fn here(claim: &ClaimResult) -> String {
     let Some(first) = claim.checks.first() else { return "\u{2013}".into() };
     let same: Vec<&CheckResult> =
@@ -174,7 +174,7 @@ fn interval(check: &CheckResult) -> String {
     }
 }
 
-/// A number, or a time with its unit; of a pair its deviation.
+/// A number, or a time with its unit; for a pair, its deviation.
 pub fn show(check: &CheckResult, value: f64) -> String {
     if let Some(pair) = &check.pair {
         return pair.scale.text(value);

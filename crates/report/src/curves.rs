@@ -21,7 +21,7 @@ pub struct CurvesData {
     pub y_label: String,
     /// One plot for each number of CPUs.
     pub facets: Vec<Facet>,
-    /// The same as rows.
+    /// The data as rows.
     pub table: Table,
 }
 
@@ -30,7 +30,7 @@ pub struct CurvesData {
 pub struct Facet {
     /// `1 CPU`.
     pub title: String,
-    /// Numbers of CPUs, where the curves bend.
+    /// Number of CPUs: the curves bend where n reaches it.
     pub cpus: u64,
     /// Numbers of tasks.
     pub n: Vec<u64>,
@@ -38,7 +38,7 @@ pub struct Facet {
     pub lines: Vec<Line>,
 }
 
-/// One line; values align with [`Facet::n`], `None` where nothing was run.
+/// One line. Its values align with [`Facet::n`]; `None` means that no run had this n.
 #[derive(Debug, Serialize)]
 pub struct Line {
     /// Scheduler.
@@ -56,7 +56,7 @@ pub struct Line {
     pub high: Vec<Option<f64>>,
 }
 
-/// What is drawn upwards.
+/// The vertical axis.
 #[derive(Debug)]
 pub struct Axis {
     read: fn(&RunResult) -> Option<f64>,
@@ -68,7 +68,7 @@ pub struct Axis {
     column: String,
 }
 
-/// The axis of `kind` for `group`; `None` if it is no figure against n.
+/// Returns the x axis of a figure of this kind; `None` if the figure has no x axis of n.
 pub fn axis_of(kind: FigureKind, group: &Group<'_>) -> Option<Axis> {
     match kind {
         FigureKind::TurnaroundAgainstN => {
@@ -95,7 +95,7 @@ pub fn axis_of(kind: FigureKind, group: &Group<'_>) -> Option<Axis> {
     }
 }
 
-/// Plots, one for each number of CPUs.
+/// Makes the plots, one for each number of CPUs.
 pub fn facets_of(group: &Group<'_>, styles: &Styles, axis: &Axis) -> Vec<Facet> {
     group
         .cpus()
@@ -140,7 +140,7 @@ fn line(
     }
 }
 
-/// The figure of some facets, all on one axis of values.
+/// The figure of some facets, all with the same vertical axis.
 pub fn curves_chart(title: &str, facets: &[Facet], y_label: &str) -> Chart {
     let lines = || facets.iter().flat_map(|facet| &facet.lines);
     let tops = lines().flat_map(|line| line.mean.iter().chain(&line.high)).flatten();
@@ -182,7 +182,7 @@ pub fn curves_chart(title: &str, facets: &[Facet], y_label: &str) -> Chart {
     Chart { title: title.into(), columns: 2, panels: facets.iter().map(panel).collect() }
 }
 
-/// The figure and its data; `None` if nothing can be drawn.
+/// The figure and its data; `None` if there is nothing to draw.
 pub fn curves(
     group: &Group<'_>,
     styles: &Styles,

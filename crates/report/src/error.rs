@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong while a report is made: each text says what was found and what to do.
+//! Errors while making a report. Each text states what was found and what to do.
 
 use schedlab_run::file::FileError;
 use std::io;
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 /// Why no report or plot was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// There is nothing to show.
+    /// No experiment has a run to show.
     #[error("no run to report: of {experiments} given experiments none has a run; run one first")]
     NoRuns {
-        /// Experiments that were given.
+        /// Number of experiments given.
         experiments: usize,
     },
     /// The path names no file.
@@ -23,9 +23,9 @@ pub enum ReportError {
     /// A file or folder could not be written.
     #[error("cannot write `{path}`: {source}; check that the folder exists and has room")]
     Write {
-        /// Path that was to be written.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// Figure data could not be turned into JSON.
@@ -33,7 +33,7 @@ pub enum ReportError {
     Encode {
         /// Figure's name.
         figure: String,
-        /// What the encoder said.
+        /// Error of the encoder.
         source: serde_json::Error,
     },
 }

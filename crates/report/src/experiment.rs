@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment on a page: what it is about, its figures, every measure of it.
+//! An experiment on a page: its subject, its figures, and all its measures.
 
 use crate::analysis::analysis_section;
 use crate::embed::fair_cap;
@@ -16,7 +16,7 @@ use crate::{Limits, boxes, curves, progress, sweep, timeline};
 use schedlab_lab::FigureKind;
 use std::fmt::Write as _;
 
-/// How much each run may keep so that the page stays small enough to open.
+/// How much of each run the page keeps, so that it stays small enough to open.
 pub struct Caps {
     slices: usize,
     marks: usize,
@@ -45,13 +45,13 @@ impl Caps {
     }
 }
 
-/// Writes the experiments of a page; its figures are numbered through.
+/// Writes the experiments of a page, with figures numbered consecutively.
 pub struct Experiments<'s> {
     /// Looks of the lines.
     pub styles: &'s Styles,
     /// Number of the last figure.
     pub number: usize,
-    /// How much each run may keep.
+    /// How much of each run the page keeps.
     pub caps: Caps,
 }
 
@@ -72,7 +72,7 @@ impl Experiments<'_> {
         ))
     }
 
-    /// An experiment as a part that a click opens.
+    /// An experiment that the reader opens with a click.
     pub fn folded(&mut self, group: &Group<'_>) -> Result<String, ReportError> {
         let experiment = &group.result.experiment;
         let attributes = format!(" class=\"experiment-of-study\" id=\"{}\"", group.id);
@@ -133,7 +133,7 @@ impl Experiments<'_> {
                 boxes::boxes(group, self.styles).map(|(figure, data)| figure.render(number, &data))
             }
         };
-        // A figure without data is left out.
+        // Leave out figures without data.
         if let Some(html) = html {
             self.number = number;
             *out += &html?;

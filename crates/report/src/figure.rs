@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The frame every figure of the report has: caption in words, the plot with a text alternative,
-//! its data as a table and as CSV, the data itself.
+//! The frame of every figure in the report: a caption in words, the plot with a text alternative,
+//! its data as a table and as CSV, and the embedded data.
 
 use crate::error::ReportError;
 use crate::fold::{packed, packed_if_long};
@@ -11,35 +11,35 @@ use std::fmt::Write as _;
 /// Data of more bytes than this stays packed until the figure is drawn.
 const DATA_BYTES_MAX: usize = 4 << 10;
 
-/// What a figure consists of.
+/// The parts of a figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Element id, unique in the report, safe characters only.
+    /// Element id, unique in the report, made only of safe characters.
     pub id: String,
-    /// `timeline`, `progress`, `curves` or `boxes`: which code draws it.
+    /// Which code draws the figure: `timeline`, `progress`, `curves` or `boxes`.
     pub kind: &'static str,
     /// Title in plain text.
     pub title: String,
-    /// Caption in plain text: what is drawn and how to read it.
+    /// Caption in plain text: its content and how to read it.
     pub caption: String,
-    /// Text alternative in plain text: what the figure shows, with numbers.
+    /// Text alternative in plain text: the content, with numbers.
     pub alternative: String,
-    /// What was left out or cut, in plain text; shown prominently.
+    /// Notices in plain text about what was left out or cut; shown prominently.
     pub notices: Vec<String>,
     /// Legend as HTML.
     pub legend: String,
     /// Ready-made picture as HTML; empty if the page's code draws it.
     pub picture: String,
-    /// Whether two such figures stand side by side on a wide screen.
+    /// Whether the figure takes half the width of a wide screen, next to another one.
     pub half: bool,
 }
 
 impl Figure {
-    /// The figure as HTML, with `data` embedded for drawing, table and CSV.
+    /// Renders the figure as HTML, with `data` embedded for drawing, table and CSV.
     pub fn render<T: Serialize>(&self, number: usize, data: &T) -> Result<String, ReportError> {
         let json = json_in_script(data)
             .map_err(|source| ReportError::Encode { figure: self.id.clone(), source })?;
-        // Timelines and progress curves have packed their numbers already.
+        // Timelines and progress curves have already packed their numbers.
         let is_packed = matches!(self.kind, "timeline" | "progress");
         let data = match json.len() > DATA_BYTES_MAX && !is_packed {
             true => packed("fig-data", &json),
@@ -77,7 +77,7 @@ impl Figure {
         Ok(out)
     }
 
-    /// How the keyboard and the pointer work on this kind of figure, as HTML.
+    /// How to use this kind of figure with keyboard and pointer, as HTML.
     fn keys(&self) -> &'static str {
         match self.kind {
             "timeline" => {
@@ -96,10 +96,10 @@ impl Figure {
     }
 }
 
-/// A figure's data when it is just a table: what `boxes` needs, and a part of `curves`.
+/// A figure's data as a plain table: all that `boxes` needs, and a part of `curves`.
 #[derive(Debug, Default, Serialize)]
 pub struct Table {
-    /// Column heads, unit last.
+    /// Column headings, unit last.
     pub columns: Vec<String>,
     /// Rows of text or numbers.
     pub rows: Vec<Vec<serde_json::Value>>,

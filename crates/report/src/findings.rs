@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The summary in sentences, computed from the data: what was run, how turnaround and throughput
-//! grow with n, who is best, how far simulation and kernel agree. Plain text, no markup.
+//! The summary in sentences, computed from the data: what ran, how turnaround and throughput grow
+//! with n, which scheduler is best, how far simulation and kernel agree. Plain text, no markup.
 
 use crate::group::{Cell, Group};
 use crate::number::{duration, percent_change, plural, significant};
@@ -27,7 +27,7 @@ pub fn findings(groups: &[Group<'_>], pairs: &[Pair<'_>]) -> Vec<String> {
     out
 }
 
-/// Who is best among the lines of an experiment with one point.
+/// Names the best line of an experiment with one point.
 fn best(group: &Group<'_>) -> Option<String> {
     let is_one_point = group.cells.len() == group.configs.len() && group.cells.len() > 1;
     let contenders: Vec<_> = group
@@ -71,7 +71,8 @@ fn scope(groups: &[Group<'_>]) -> String {
     }
 }
 
-/// The line findings speak of: the kernel's default policy, else any measured one, else the first.
+/// The line that the sentences describe: the kernel's default policy, else any measured line, else
+/// the first.
 fn reference(group: &Group<'_>) -> usize {
     let configs = &group.configs;
     configs
@@ -109,7 +110,7 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
         duration(t0),
         duration(t1),
     );
-    // Where the curve bends: all CPUs busy.
+    // The curve bends where all CPUs are busy.
     let bend = ns.iter().copied().find(|n| *n >= cpus).filter(|n| *n > first && *n < last);
     let rest = match bend.and_then(|n| Some((n, read(n, &MEASURES[2])?))) {
         Some((n, x)) => format!(
@@ -127,8 +128,8 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
     Some(start + &rest + ".")
 }
 
-/// Lowest and highest mean turnaround among the measured lines (else the simulated ones) of the
-/// experiment at its most tasks on its fewest CPUs.
+/// Lowest and highest mean turnaround among the measured lines (else the simulated ones), at the
+/// experiment's most tasks on its fewest CPUs.
 fn best_turnaround(group: &Group<'_>) -> Option<String> {
     let figures = &group.result.experiment.figures;
     if !figures.contains(&FigureKind::TurnaroundAgainstN) {
@@ -162,7 +163,7 @@ fn best_turnaround(group: &Group<'_>) -> Option<String> {
     ))
 }
 
-/// Ratios of `measure` over all pairs, ascending, with the pair.
+/// Ratios of `measure` over all pairs, ascending, each with its pair.
 pub fn ratios<'p, 'a>(pairs: &'p [Pair<'a>], measure: &Measure) -> Vec<(f64, &'p Pair<'a>)> {
     let mut out: Vec<(f64, &Pair<'a>)> =
         pairs.iter().filter_map(|pair| Some((pair.ratio(measure)?, pair))).collect();
@@ -170,7 +171,7 @@ pub fn ratios<'p, 'a>(pairs: &'p [Pair<'a>], measure: &Measure) -> Vec<(f64, &'p
     out
 }
 
-/// How many of `ratios` lie within `part` of 1.
+/// How many of `ratios` are within `part` of 1.
 pub fn within(ratios: &[(f64, &Pair<'_>)], part: f64) -> usize {
     ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= part).count()
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parts of a page that stay packed until a reader wants them: what is folded up, pictures out of
-//! view, rows beyond the first. So a browser parses and lays out only what is shown, and a page of
-//! thousands of rows opens at once. `unfold` in assets/data.js unpacks them.
+//! Parts of a page that stay packed until a reader wants them: closed sections, pictures out of
+//! view, rows after the first ones. The browser thus parses and lays out only what it shows, and a
+//! page of thousands of rows opens at once. `unfold` in assets/data.js unpacks them.
 
 use crate::embed::packed_bytes;
 
-/// HTML that is shorter than this, in bytes, stays as it is: it costs less than its unpacking.
+/// HTML shorter than this, in bytes, stays unpacked, because unpacking it would cost more.
 const PACKED_MIN: usize = 8 << 10;
 
-/// A script element that holds `html` packed. Its class gets `class` besides `packed`.
+/// A script element that holds packed `html`. It has the class `packed` and `class`.
 pub fn packed(class: &str, html: &str) -> String {
     let text = packed_bytes(html.as_bytes());
     format!("<script type=\"text/plain\" class=\"{class} packed\">{text}</script>")
 }
 
-/// `html`, packed where that pays.
+/// `html`, packed if it is long enough.
 pub fn packed_if_long(class: &str, html: String) -> String {
     match html.len() < PACKED_MIN {
         true => html,
@@ -22,8 +22,8 @@ pub fn packed_if_long(class: &str, html: String) -> String {
     }
 }
 
-/// A part that a click on `summary` opens. `attributes` go into its tag, such as ` id="x"`; all
-/// three are HTML.
+/// A part that opens with a click on `summary`. `attributes` go into its tag, such as ` id="x"`.
+/// All three arguments are HTML.
 pub fn folded(attributes: &str, summary: &str, html: String) -> String {
     format!(
         "<details{attributes}><summary>{summary}</summary>\n{}</details>\n",
@@ -36,7 +36,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::embed::tests::unpacked_bytes;
 
-    /// `html` with everything unpacked that it holds packed, as a browser sees it in the end.
+    /// `html` with all packed parts unpacked, as a browser finally shows it.
     pub fn unfolded(html: &str) -> String {
         let mut out = String::new();
         let mut rest = html;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs grouped the way figures and tables need them: a *configuration* is one scheduler in one
-//! lane, a *cell* is one configuration at one number of tasks and CPUs with its repetitions.
+//! Groups runs for figures and tables. A *configuration* is one scheduler in one lane. A *cell* is
+//! one configuration at one number of tasks and CPUs, with its repetitions.
 
 use crate::html::slug;
 use crate::stats::{Estimate, estimate};
@@ -15,18 +15,18 @@ pub struct Config {
     pub lane: Origin,
     /// Scheduler or policy.
     pub scheduler: String,
-    /// Parameters that tell it from another line with the same scheduler, such as `nice=5`;
-    /// mostly empty.
+    /// Parameters that distinguish it from another line with the same scheduler, such as `nice=5`;
+    /// usually empty.
     pub variant: String,
 }
 
 impl Config {
-    /// Whether a model made the numbers.
+    /// Whether the numbers come from a model.
     pub fn is_simulated(&self) -> bool {
         self.lane == LaneKind::Sim
     }
 
-    /// Scheduler and variant, for a legend; a policy needs no word before it.
+    /// Scheduler and variant, for a legend. A policy appears without a word before it.
     pub fn label(&self) -> String {
         if self.variant.is_empty() {
             self.scheduler.clone()
@@ -39,7 +39,7 @@ impl Config {
         }
     }
 
-    /// The lane in words.
+    /// The lane's name for people.
     pub const fn lane_words(&self) -> &'static str {
         match self.lane {
             Origin::Lane(LaneKind::Sim) => "simulated",
@@ -49,7 +49,7 @@ impl Config {
         }
     }
 
-    /// Scheduler and lane in words.
+    /// Scheduler and lane, for people.
     pub fn full_label(&self) -> String {
         format!("{}, {}", self.label(), self.lane_words())
     }
@@ -60,16 +60,16 @@ impl Config {
 pub struct Cell<'a> {
     /// Index into [`Group::configs`].
     pub config: usize,
-    /// Tasks.
+    /// Number of tasks.
     pub n: u64,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u64,
     /// Its runs in the order given; never empty.
     pub runs: Vec<&'a RunResult>,
 }
 
 impl Cell<'_> {
-    /// Mean and interval over repetitions of what `measure` takes from a run.
+    /// Mean and interval over repetitions of a run's `measure`.
     pub fn estimate(&self, measure: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.runs.iter().filter_map(|run| measure(run)).collect();
         estimate(&values)
@@ -79,9 +79,9 @@ impl Cell<'_> {
 /// One experiment, grouped.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// As given.
+    /// The experiment as given.
     pub result: &'a ExperimentResult,
-    /// Unique in the report, safe in ids and file names.
+    /// Id, unique in the report and safe in ids and file names.
     pub id: String,
     /// Lines of its figures, in order of first appearance.
     pub configs: Vec<Config>,
@@ -90,12 +90,12 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// All numbers of CPUs that occur, ascending.
+    /// All numbers of CPUs in the experiment, ascending.
     pub fn cpus(&self) -> Vec<u64> {
         self.cells.iter().map(|cell| cell.cpus).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// All numbers of tasks that occur with `cpus` CPUs, ascending.
+    /// All numbers of tasks with `cpus` CPUs, ascending.
     pub fn ns(&self, cpus: u64) -> Vec<u64> {
         let found: BTreeSet<u64> =
             self.cells.iter().filter(|cell| cell.cpus == cpus).map(|cell| cell.n).collect();
@@ -107,14 +107,14 @@ impl<'a> Group<'a> {
         self.cells.iter().find(|c| c.config == config && c.n == n && c.cpus == cpus)
     }
 
-    /// Title for people: the experiment's title, else its name.
+    /// The experiment's title, else its name.
     pub fn title(&self) -> &str {
         let experiment = &self.result.experiment;
         if experiment.title.is_empty() { &experiment.name } else { &experiment.title }
     }
 }
 
-/// Groups every experiment that has a run.
+/// Groups every experiment that has at least one run.
 pub fn group_all(results: &[ExperimentResult]) -> Vec<Group<'_>> {
     let mut used = BTreeMap::new();
     results
@@ -155,12 +155,12 @@ fn group_one(result: &ExperimentResult, id: String) -> Group<'_> {
     Group { result, id, configs, cells: cells.into_values().collect() }
 }
 
-/// Number of tasks: parameter `n`, else the tasks seen (launchers are left out of both).
+/// Number of tasks: parameter `n`, else the number of tasks in the run. Neither counts launchers.
 pub fn tasks_of(run: &RunResult) -> u64 {
     number(run, &["n", "tasks", "nr_tasks"]).unwrap_or(run.measures.totals.nr_tasks)
 }
 
-/// Number of CPUs: parameter `cpus`, else those the machine lent to the run.
+/// Number of CPUs: parameter `cpus`, else the CPUs that the run could use.
 pub fn cpus_of(run: &RunResult) -> u64 {
     number(run, &["cpus", "CPUs", "nr_cpus"]).unwrap_or(u64::from(run.machine.nr_cpus))
 }
@@ -171,8 +171,8 @@ fn number(run: &RunResult, keys: &[&str]) -> Option<u64> {
 
 const AXES: [&str; 7] = ["n", "tasks", "nr_tasks", "cpus", "CPUs", "nr_cpus", "repetition"];
 
-/// Parameters without which two different lines would look like repetitions of one: those that
-/// take several values among runs of equal lane, scheduler, n and CPUs. Absence is a value.
+/// Parameters that distinguish lines which would otherwise look like repetitions. They have several
+/// values among runs of equal lane, scheduler, n and CPUs; a missing parameter counts as a value.
 fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
     let keys: BTreeSet<&str> = runs
         .iter()
@@ -180,7 +180,7 @@ fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
         .filter(|key| !AXES.contains(key))
         .collect();
     let separates = |key: &str| {
-        // For each point of the axes the first value met; another one there makes the key count.
+        // For each point of the axes the first value seen; another value there makes the key count.
         let mut met: BTreeMap<(&str, &str, u64, u64), Option<&String>> = BTreeMap::new();
         runs.iter().any(|run| {
             let value = run.parameters.get(key);
@@ -191,7 +191,8 @@ fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
     keys.into_iter().filter(|key| separates(key)).map(String::from).collect()
 }
 
-/// Runs of several workloads in one experiment are never repetitions of one another.
+/// Names a run's variant. Runs of different workloads in one experiment are never repetitions of
+/// one another.
 fn variant_of(run: &RunResult, keys: &BTreeSet<String>, with_workload: bool) -> String {
     let workload = with_workload.then(|| run.workload.clone());
     let parameters =
@@ -205,7 +206,7 @@ pub(crate) mod tests {
     use schedlab_lab::Experiment;
     use schedlab_run::LaneKind::{Host, Sim};
 
-    /// A run with what grouping looks at.
+    /// A run with the fields that grouping uses.
     pub fn run(lane: LaneKind, scheduler: &str, n: u64, cpus: u64) -> RunResult {
         let mut run =
             RunResult { lane: lane.into(), scheduler: scheduler.into(), ..RunResult::default() };
@@ -214,7 +215,7 @@ pub(crate) mod tests {
         run
     }
 
-    /// An experiment of `runs` with no figure asked for.
+    /// An experiment of `runs` that asks for no figure.
     pub fn experiment(name: &str, runs: Vec<RunResult>) -> ExperimentResult {
         ExperimentResult {
             experiment: Experiment {

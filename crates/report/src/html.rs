@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Putting text from data into HTML, SVG and script elements without letting it break out.
+//! Escapes text from data for HTML, SVG and script elements.
 //!
 //! Task names, kernel strings and titles are hostile: a task may be called `</script>`. Every
-//! string that comes from data goes through one of the functions here.
+//! string that comes from data passes through one of these functions.
 
 use serde::Serialize;
 
-/// `text` for an element's content or a double-quoted attribute. Control characters other than
-/// line feed and tab, which HTML forbids, become U+FFFD.
+/// Escapes `text` for an element's content or a double-quoted attribute. HTML forbids control
+/// characters other than line feed and tab; they become U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -25,8 +25,8 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// `value` as JSON that may stand inside a `<script type="application/json">` element: no `<`,
-/// `>` or `&` is left, so neither `</script>` nor `<!--` can occur.
+/// `value` as JSON for a `<script type="application/json">` element. The result has no `<`, `>` or
+/// `&`, so neither `</script>` nor `<!--` can occur.
 pub fn json_in_script<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let json = serde_json::to_string(value)?;
     let mut out = String::with_capacity(json.len());
@@ -43,8 +43,8 @@ pub fn json_in_script<T: Serialize>(value: &T) -> Result<String, serde_json::Err
     Ok(out)
 }
 
-/// `text` as a part of an element id or a file name: lower case ASCII letters, digits and `-`,
-/// at most 48 characters, never empty.
+/// Makes a part of an element id or file name from `text`: lower case ASCII letters, digits and
+/// `-`, 1 to 48 characters.
 pub fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cumulative distributions of the time that tasks wait: from a wake-up until the task runs, and
-//! each single wait for a CPU. One line for each configuration, at the greatest n, through the
-//! percentiles that a result holds: least, median, p95, p99, greatest.
+//! Cumulative distributions of waiting times: from a wake-up until the task runs, and each single
+//! wait for a CPU. Each configuration has one line, at the greatest n. It passes through the
+//! percentiles in a result: least, median, p95, p99, greatest.
 
 use crate::draw::{Axis, Chart, Panel, Series, Ticks, spans_decades};
 use crate::figure::{Figure, Table};
@@ -15,16 +15,16 @@ use schedlab_metrics::{Distribution, RunTotals};
 use serde::Serialize;
 use serde_json::json;
 
-/// Most lines of a picture; a sweep has more, and figures of its own.
+/// Maximum number of lines in a picture. A sweep has more lines, but figures of its own.
 const LINES_MAX: usize = 16;
-/// A distribution of fewer samples is no curve.
+/// Minimum number of samples for a curve.
 const SAMPLES_MIN: u64 = 5;
 
-/// What is distributed.
+/// A measure with a distribution.
 struct Measure {
     name: &'static str,
     key: &'static str,
-    /// What the percentages are of.
+    /// What the percentages count.
     of: &'static str,
     read: fn(&RunTotals) -> &Distribution,
 }
@@ -52,7 +52,7 @@ struct Percentiles {
 }
 
 impl Percentiles {
-    /// `None` where a run lacks them or has too few samples.
+    /// Reads the percentiles; `None` if a run lacks them or has too few samples.
     fn of(cell: &Cell<'_>, read: fn(&RunTotals) -> &Distribution) -> Option<Self> {
         let mut all = Self { count: 0.0, values: [0.0; 5] };
         let share = 1.0 / cell.runs.len() as f64;
@@ -67,7 +67,7 @@ impl Percentiles {
         Some(all)
     }
 
-    /// How many percent of the samples do not exceed each value.
+    /// The percentage of samples that do not exceed each value.
     fn percents(&self) -> [f64; 5] {
         [(100.0 / self.count).min(50.0), 50.0, 95.0, 99.0, 100.0]
     }
@@ -150,7 +150,7 @@ impl Picture {
         let [low, high] = [low, high].map(|value| value / unit.ns as f64);
         let is_log = spans_decades(some);
         let (along, least) = match is_log {
-            // What took no time at all is at the left end.
+            // Values of 0 go to the left end.
             true => {
                 let (low, high) = (low * 0.8, high * 1.25);
                 (Axis::Numbers { label, low, high, ticks: Ticks::Decades }, low)
@@ -190,7 +190,7 @@ fn chart(title: &str, pictures: &[Picture]) -> Chart {
     Chart { title: title.into(), columns: 2, panels }
 }
 
-/// The figure as a file, with the end of its name; `None` if no run holds a distribution.
+/// The figure as a file, with the ending of its name; `None` if no run holds a distribution.
 pub fn latency_file(group: &Group<'_>, styles: &Styles) -> Option<String> {
     let pictures = pictures(group, styles);
     (!pictures.is_empty()).then(|| chart(group.title(), &pictures).file(560.0))
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(data.table.rows.len(), 2, "{:?}", data.table.rows);
         assert_eq!(data.table.rows[1][6..9], [json!(10.0), json!(3_000.0), json!(4_000.0)]);
         assert!(figure.legend.contains("simulated") && figure.legend.contains("measured"));
-        // Three decades: the axis is logarithmic, and 0 is at its left end.
+        // Three decades: the axis is logarithmic, with 0 at its left end.
         assert!(figure.picture.contains(">10<") && figure.picture.contains(">1000<"), "decades");
         assert!(figure.alternative.contains("median 1.00\u{a0}\u{b5}s"), "{}", figure.alternative);
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results to one self-contained HTML file, a reproduction to an index and a page for each study,
-//! and figures to SVG files.
+//! Makes one self-contained HTML file from results. A reproduction becomes an index and a page for
+//! each study. Figures can also become SVG files.
 //!
-//! A page loads nothing and sends nothing, reads on a phone and in print, in light and dark. Equal
-//! input gives equal bytes: there is no clock here, the caller passes any date.
+//! A page loads nothing and sends nothing. It is readable on a phone and in print, in light and
+//! dark mode. Equal input gives equal bytes: the crate reads no clock, and the caller passes any
+//! date.
 //!
 //! From results to page: [`group`](mod@group) sorts runs into cells, `pairs` finds what models
-//! what, `style` gives out colours; each figure has a module that says what it shows; `draw` draws
-//! it; `fold` packs what is folded up or out of view; `page` and `study` put the sections in order;
-//! `assets/` holds the style sheets and the code of the page.
+//! what, `style` assigns colours. Each figure has a module that decides its content; `draw` draws
+//! it; `fold` packs what is closed or out of view. `page` and `study` put the sections in order.
+//! `assets/` holds the style sheets and the page's script.
 
 mod agreement;
 mod analysis;
@@ -56,39 +57,39 @@ use schedlab_run::file::{AtomicFile, write_whole};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What a model is faithful to and what it leaves out; printed at the end of the report.
+/// What a model reproduces faithfully and what it leaves out; printed at the end of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelNote {
     /// Scheduler's name.
     pub scheduler: String,
-    /// What it is faithful to.
+    /// What it reproduces faithfully.
     pub source: String,
     /// What it leaves out or simplifies.
     pub leaves_out: String,
 }
 
-/// How much the page may hold; what is beyond is cut with a notice, never silently.
+/// Limits on the size of a page. A notice states whatever they cut off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Slices in all timelines together.
+    /// Slices in all timelines.
     pub slices_max: usize,
-    /// Marks in all progress curves together.
+    /// Marks in all progress curves.
     pub progress_marks_max: usize,
 }
 
 impl Default for Limits {
-    /// Two million slices make a file of about 10 MB that a phone still opens.
+    /// Two million slices make a file of about 10 MB, which a phone can still open.
     fn default() -> Limits {
         Limits { slices_max: 2_000_000, progress_marks_max: 1_000_000 }
     }
 }
 
-/// Everything a report is made from.
+/// The input of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'a> {
     /// Title of the page.
     pub title: &'a str,
-    /// Date or any other line below the title; the report itself never looks at a clock.
+    /// Date or other line below the title. The report itself reads no clock.
     pub date: Option<&'a str>,
     /// Command line that made the results, so that the reader can repeat it.
     pub command: Option<&'a str>,
@@ -96,18 +97,18 @@ pub struct ReportInput<'a> {
     pub results: &'a [ExperimentResult],
     /// Claims of the studies with their verdicts, in the order of the page.
     pub claims: &'a [ClaimResult],
-    /// Studies with their figures and tables, in the order of the index; with any, or with claims,
+    /// Studies with their figures and tables, in the order of the index. With studies or claims,
     /// the report is that of a reproduction: an index, and a page for each study.
     pub studies: &'a [StudyPage],
-    /// Notes on the models that were used, in order.
+    /// Notes on the models of these results, in order.
     pub model_notes: &'a [ModelNote],
-    /// Size guard.
+    /// Limits on the size.
     pub limits: Limits,
 }
 
-/// Writes the report to `path`; that of a reproduction has an index there and a page for each study
-/// beside it. Every page is written whole or not at all, and none appears before all are written.
-/// Gives their paths, that of the index last.
+/// Writes the report to `path`. For a reproduction, writes the index there and the studies' pages
+/// next to it. Every page is complete or missing, and none appears before all are written. Returns
+/// their paths, the index last.
 pub fn write_report(path: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, ReportError> {
     if input.studies.is_empty() && input.claims.is_empty() {
         write_whole(path, render_report(input)?.as_bytes())?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The section on machines: each machine once. What a run found of its own, such as the number of
-//! events that its recorder saw, is listed with the machine but does not make it another one.
-//! Tunables of modelled schedulers are listed by scheduler.
+//! The section on machines, each once. Facts that differ between runs, such as the number of
+//! recorded events, are listed with the machine but do not distinguish machines. Tunables of
+//! modelled schedulers are listed by scheduler.
 
 use crate::fold::folded;
 use crate::group::Group;
@@ -11,13 +11,14 @@ use schedlab_run::{LaneKind, MachineInfo, Origin, RunResult, Setting};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Most machines whose settings are open at first.
+/// Maximum number of machines whose settings are open at first.
 const OPEN_MAX: usize = 1;
-/// Most values of one setting that are listed; of more numbers the least and the greatest.
+/// Maximum number of listed values of one setting. If more are numbers, the list has the least and
+/// the greatest.
 const VALUES_MAX: usize = 6;
 
-/// How names begin of settings that belong to a run and not to its machine: the CPUs that it could
-/// use, how far its recorder can be trusted, what its guest is known by.
+/// Prefixes of settings that belong to a run, not to its machine. These are the CPUs that it could
+/// use, how far its recorder can be trusted, and the identity of its guest.
 const OF_RUN: [&str; 9] = [
     "calibration_",
     "cpu_time_overhead_",
@@ -30,7 +31,7 @@ const OF_RUN: [&str; 9] = [
     "vm.identity",
 ];
 
-/// A name with the values that runs have for it, in order of first appearance.
+/// A setting with its values, in order of first appearance.
 type Values<'a> = Vec<(&'a str, Vec<&'a str>)>;
 
 fn note<'a>(values: &mut Values<'a>, setting: &'a Setting) {
@@ -54,19 +55,19 @@ struct MachineUse<'a> {
     settings: Values<'a>,
 }
 
-/// What the tunables of a modelled scheduler were.
+/// The tunables of a modelled scheduler.
 struct Tunables<'a> {
     scheduler: &'a str,
     values: Values<'a>,
 }
 
-/// Whether a setting is one of the scheduler that a simulated run was under.
+/// Whether a setting is a tunable of a simulated run's scheduler.
 fn is_tunable(run: &RunResult, setting: &Setting) -> bool {
     let rest = setting.name.strip_prefix(run.scheduler.as_str());
     run.lane == LaneKind::Sim && rest.is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The settings that tell a machine from others.
+/// The settings that distinguish a machine from others.
 fn own_settings(run: &RunResult) -> impl Iterator<Item = &Setting> {
     let is_of_run = |setting: &Setting| {
         setting.name == "cpus" || OF_RUN.iter().any(|begin| setting.name.starts_with(begin))
@@ -75,7 +76,7 @@ fn own_settings(run: &RunResult) -> impl Iterator<Item = &Setting> {
     all.filter(move |setting| !is_of_run(setting) && !is_tunable(run, setting))
 }
 
-/// Machines with their settings, versions and seeds.
+/// Writes the machines with their settings, versions and seeds.
 pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
     let runs = || groups.iter().flat_map(|group| &group.result.runs);
     let mut out =
@@ -104,7 +105,7 @@ pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
         out += "<p>Where runs differ, all values are listed; the result of each run has its \
                 own.</p>\n";
     }
-    // The settings of many would bury what comes after them.
+    // With many machines, their open settings would hide the sections after them.
     let is_open = machines.len() <= OPEN_MAX;
     for used in &machines {
         out += &machine(used, is_open);
@@ -119,8 +120,9 @@ pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
     out
 }
 
-/// Each distinct machine once, in order of first use. Runs count as one if they differ only in how
-/// many of its CPUs they could use, in what they found of their own or, modelled, in the scheduler.
+/// Each distinct machine once, in order of first use. Runs share a machine if they differ only in
+/// the number of CPUs that they could use, in facts about the run or, if modelled, in the
+/// scheduler.
 fn machines<'a>(runs: impl Iterator<Item = &'a RunResult>) -> Vec<MachineUse<'a>> {
     let mut out: Vec<(&RunResult, MachineUse<'a>)> = Vec::new();
     for run in runs {
@@ -207,7 +209,7 @@ fn machine(used: &MachineUse<'_>, is_open: bool) -> String {
     }
 }
 
-/// A name and its values.
+/// Writes a name and its values.
 fn entry(out: &mut String, (name, values): &(&str, Vec<&str>)) {
     let numbers: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
     let text = match (values.len() > VALUES_MAX, numbers) {
@@ -269,7 +271,7 @@ mod tests {
         assert!(!html.contains("<script") && html.contains("schedlab &lt;run&gt;"));
     }
 
-    /// What the recorder saw is another number in each run; the machine is the same.
+    /// The number of recorded events differs between runs; the machine is the same.
     #[test]
     fn what_a_run_tells_of_itself_is_no_other_machine() {
         let host = |events: u64, throttling: &str| {

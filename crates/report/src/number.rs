@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers for people: three or four significant digits, one unit a column, no false precision.
+//! Numbers for people: three or four significant digits, one unit per column, no false precision.
 
 /// A unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeUnit {
     /// Symbol, such as `ms`.
     pub symbol: &'static str,
-    /// Nanoseconds in one.
+    /// Nanoseconds in one unit.
     pub ns: u64,
 }
 
@@ -17,7 +17,7 @@ const UNITS: [TimeUnit; 4] = [
     TimeUnit { symbol: "ns", ns: 1 },
 ];
 
-/// Milliseconds: the unit of S0's figures.
+/// Milliseconds, the unit of S0's figures.
 pub const MS: TimeUnit = UNITS[1];
 
 /// The greatest unit in which `ns` is at least 1; ns for 0.
@@ -25,7 +25,7 @@ pub fn unit_for(ns: f64) -> TimeUnit {
     UNITS.iter().copied().find(|unit| ns >= unit.ns as f64).unwrap_or(UNITS[3])
 }
 
-/// One unit for a whole column or axis: that of its median, so that most values read well.
+/// One unit for a whole column or axis: the unit of its median, so that most values are readable.
 pub fn unit_for_all(values: impl IntoIterator<Item = f64>) -> TimeUnit {
     let mut values: Vec<f64> = values.into_iter().filter(|v| *v > 0.0).collect();
     if values.is_empty() {
@@ -80,7 +80,7 @@ pub fn percent_change(from: f64, to: f64) -> String {
     format!("{sign}{text}\u{a0}%")
 }
 
-/// `one` or `many` after the number, as English wants it.
+/// A number with `one` or `many` as its noun.
 pub fn plural(n: usize, one: &str, many: &str) -> String {
     format!("{}\u{a0}{}", count(n as u64), if n == 1 { one } else { many })
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order in which runs stand side by side: each model directly before the policy it models,
-//! so that the eye compares neighbours.
+//! The order of runs in a figure: each model directly before the policy that it models, so that a
+//! reader compares neighbours.
 
 use crate::group::{Cell, Group};
 use crate::pairs::twins_of;
 
-/// Runs drawn in one figure at most; a page of more panels is neither read nor opened on a phone.
+/// Maximum number of runs in one figure. More panels are unreadable and do not open on a phone.
 pub const PANELS_MAX: usize = 24;
 
-/// Cuts `panels` to [`PANELS_MAX`] and says so.
+/// Cuts `panels` to [`PANELS_MAX`] and adds a notice.
 pub fn limit_panels<T>(panels: &mut Vec<T>, notices: &mut Vec<String>) {
     if panels.len() > PANELS_MAX {
         notices.push(format!(
@@ -19,7 +19,7 @@ pub fn limit_panels<T>(panels: &mut Vec<T>, notices: &mut Vec<String>) {
     }
 }
 
-/// Cells of `group` in drawing order: by CPUs and n, then pairs, then what has no partner.
+/// Cells of `group` in drawing order: by CPUs and n; pairs before cells without a partner.
 pub fn panel_order<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Cell<'a>> {
     let configs = config_order(group);
     let mut cells: Vec<&Cell<'a>> = group.cells.iter().collect();
@@ -28,7 +28,7 @@ pub fn panel_order<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Cell<'a>> {
     cells
 }
 
-/// Indices of configurations: model and its first policy alternating, then the others.
+/// Indices of configurations: each model and its first policy in turn, then the others.
 pub fn config_order(group: &Group<'_>) -> Vec<usize> {
     let twins = twins_of(group);
     let mut order = Vec::with_capacity(group.configs.len());

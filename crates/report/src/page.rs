@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every page has: style sheets and code inside, and the order of its sections. The report of
-//! experiments is one such page; `study` makes those of a reproduction.
+//! The common parts of every page: embedded style sheets and script, and the order of sections. The
+//! report of experiments is one such page; `study` makes the pages of a reproduction.
 
 use crate::ReportInput;
 use crate::agreement::agreement_section;
@@ -17,7 +17,7 @@ use crate::tables::summary_section;
 use crate::warnings::warnings_section;
 use std::fmt::Write as _;
 
-/// The page's style sheets; the last one overrides for phone and print.
+/// The page's style sheets; the last one overrides the others for phone and print.
 const STYLES: [&str; 6] = [
     include_str!("../assets/page.css"),
     include_str!("../assets/chart.css"),
@@ -27,7 +27,7 @@ const STYLES: [&str; 6] = [
     include_str!("../assets/media.css"),
 ];
 
-/// The page's own code, in the order in which it must run.
+/// The page's script, in the required order.
 const CODE: [&str; 5] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/tables.js"),
@@ -36,11 +36,11 @@ const CODE: [&str; 5] = [
     include_str!("../assets/report.js"),
 ];
 
-/// Nothing may be fetched: the browser itself refuses whatever is not in this file.
+/// The page fetches nothing: the browser refuses whatever is not in this file.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; base-uri 'none'; form-action 'none'";
 
-/// The report of experiments as one HTML file.
+/// Renders the report of experiments as one HTML file.
 pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     let groups = group_all(input.results);
     if groups.is_empty() {
@@ -63,7 +63,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     for group in &groups {
         out += &experiments.section(group)?;
     }
-    // Of models alone there is nothing to say.
+    // Models alone have nothing to agree with.
     if !pairs.is_empty() {
         out += &agreement_section(&pairs, &styles);
     }
@@ -75,7 +75,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     Ok(out)
 }
 
-/// The file up to the begin of its body, with the style sheets.
+/// The file up to the start of its body, with the style sheets.
 pub fn head(title: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -89,12 +89,12 @@ pub fn head(title: &str) -> String {
     )
 }
 
-/// The code of the page and the end of the file.
+/// The page's script and the end of the file.
 pub fn code() -> String {
     format!("<script>\n\"use strict\";\n{}</script>\n</body>\n</html>\n", CODE.concat())
 }
 
-/// What a reader without JavaScript is told.
+/// The notice for readers without JavaScript.
 pub const NO_SCRIPT: &str = "<noscript><p class=\"notice\">Figures that zoom, long tables and what \
                              is folded up need JavaScript, which is off here.</p></noscript>\n";
 

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which simulated configuration models which measured one, and how far the two agree.
+//! Finds which simulated configuration models which measured one, and how far the two agree.
 //!
-//! A policy of a running kernel is paired with the model of the same rule: `OTHER` and `BATCH`
-//! with the newest modelled kernel that is not newer than the running one, `FIFO` and `RR` with
-//! that kernel under the same policy if it was simulated so, else with the textbook `fcfs` and
-//! `rr`, which decide alike for tasks of one priority (sched(7)).
+//! A policy of a running kernel is paired with the model of the same rule. `OTHER` and `BATCH`
+//! belong to the newest modelled kernel that is not newer than the running one. `FIFO` and `RR`
+//! belong to that kernel's model under the same policy, if it was simulated; otherwise to the
+//! textbook `fcfs` and `rr`, which decide alike for tasks of one priority (sched(7)).
 
 use crate::group::{Cell, Config, Group};
 use schedlab_model::{Policy, kernel::KernelVersion};
 use schedlab_run::policy::{policy_by_name, textbook_policy};
 use schedlab_run::{RunResult, values};
 
-/// A measure that both lanes give.
+/// A measure that both lanes have.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// Name for people.
     pub name: &'static str,
     /// Name in results.
     pub measure: &'static str,
-    /// Where both sides are below this, their ratio says nothing (the run delay of a lone task
-    /// may be 2 \u{b5}s here and 20 \u{b5}s there) and is left out. 0 for no such bound.
+    /// If both values are below this floor, their ratio means nothing and is left out. For example,
+    /// the run delay of a lone task may be 2 \u{b5}s here and 20 \u{b5}s there. 0: no floor.
     pub floor: f64,
 }
 
 impl Measure {
-    /// Reads it from a run. Where nothing bounds it from below, 0 is left out: it has no ratio.
+    /// Reads it from a run. Without a floor, 0 is left out because it has no ratio.
     pub fn read(&self, run: &RunResult) -> Option<f64> {
         values::run_value(run, self.measure).filter(|value| *value > 0.0 || self.floor > 0.0)
     }
 }
 
-/// Times below 0.1 ms are those of the machinery, not of the policy.
+/// Times below 0.1 ms come from the machinery, not from the policy.
 pub const FLOOR_NS: f64 = 100_000.0;
 
-/// Fewer switches than these are the start and the end of a run.
+/// Fewer switches than this come from the start and the end of a run.
 pub const FLOOR_SWITCHES: f64 = 10.0;
 
 /// Measures compared between simulation and kernel.
@@ -62,8 +62,8 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Simulated by measured; `None` where a side is missing, the measured one is 0, or both are
-    /// below the measure's floor.
+    /// Simulated divided by measured. `None` if a side is missing, the measured value is 0, or both
+    /// are below the measure's floor.
     pub fn ratio(&self, measure: &Measure) -> Option<f64> {
         let simulated = self.simulated.estimate(|run| measure.read(run))?.mean;
         let measured = self.measured.estimate(|run| measure.read(run))?.mean;
@@ -76,12 +76,12 @@ impl Pair<'_> {
         format!("{} \u{f7} {}", self.simulated_config().label(), self.measured_config().label())
     }
 
-    /// Model.
+    /// The model's configuration.
     pub fn simulated_config(&self) -> &Config {
         &self.group.configs[self.simulated.config]
     }
 
-    /// Policy.
+    /// The policy's configuration.
     pub fn measured_config(&self) -> &Config {
         &self.group.configs[self.measured.config]
     }
@@ -102,7 +102,7 @@ pub fn pairs_of<'a>(groups: &'a [Group<'a>]) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// For each configuration of `group` the index of the simulated one that models it.
+/// For each configuration of `group`, the index of its simulated model.
 pub fn twins_of(group: &Group<'_>) -> Vec<Option<usize>> {
     group
         .configs
@@ -126,7 +126,7 @@ fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
     let find = |accept: &dyn Fn(&Config) -> bool| {
         group.configs.iter().position(|c| c.is_simulated() && accept(c))
     };
-    // A scheduler of one's own has the same name in both.
+    // A user's own scheduler has the same name in both.
     let same_name = find(&|c| c.scheduler == config.scheduler);
     same_name.or_else(|| {
         let policy = policy_by_name(&config.scheduler)?;
@@ -145,12 +145,12 @@ fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
     })
 }
 
-/// The kernel that a configuration models, if it is a model of one.
+/// The kernel that a configuration models, if any.
 fn model_of(config: &Config) -> Option<KernelVersion> {
     config.scheduler.parse().ok()
 }
 
-/// The policy a kernel model was run under, where its variant says so: `policy=FIFO`.
+/// The policy of a kernel model's run, if its variant names one: `policy=FIFO`.
 fn model_policy(config: &Config) -> Option<Policy> {
     let value = config.variant.split(", ").find_map(|part| part.strip_prefix("policy="))?;
     policy_by_name(value)
@@ -161,8 +161,8 @@ fn without_policy(config: &Config) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The newest model of a series that is not newer than `kernel`'s; with an unknown kernel, or one
-/// older than every model, none.
+/// The newest model of a series that is not newer than `kernel`'s. `None` if the kernel is unknown
+/// or older than every model.
 fn newest_model_for(kernel: &str, group: &Group<'_>) -> Option<KernelVersion> {
     let running = KernelVersion::of_release(kernel)?.series_number();
     let models = group.configs.iter().filter(|config| config.is_simulated()).filter_map(model_of);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures as files.
+//! Writes the figures as files.
 
 use crate::ReportInput;
 use crate::analysis::analysis_files;
@@ -20,8 +20,8 @@ use schedlab_run::file::write_whole;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Writes every figure of `input` into the folder `dir` (made if absent) as `NAME.svg`,
-/// and returns their paths in order. Each file is written whole or not at all.
+/// Writes every figure of `input` into the folder `dir` as `NAME.svg` and returns their paths in
+/// order. Creates the folder if needed. Each file is complete or missing.
 pub fn write_plots(dir: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, ReportError> {
     let groups = group_all(input.results);
     if groups.is_empty() {
@@ -93,7 +93,7 @@ fn files(group: &Group<'_>, styles: &Styles) -> Vec<(String, String)> {
     out
 }
 
-/// A file for each number of CPUs.
+/// Makes a file for each number of CPUs.
 fn curve_files(group: &Group<'_>, styles: &Styles, kind: FigureKind) -> Vec<(String, String)> {
     let Some(axis) = axis_of(kind, group) else { return Vec::new() };
     let name = slug(axis.label.split(" (").next().unwrap_or_default());

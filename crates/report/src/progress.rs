@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Progress curves (study S0's second figure): how much of its work each task had done at each
-//! moment. One small panel a run, all on the same axes, a model beside the policy it models.
+//! moment. Each run has a small panel, all with the same axes, and a model is next to the policy
+//! that it models.
 
 use crate::draw::{Axis, Chart, Form, Panel as Plot, Series};
 use crate::embed::Packer;
@@ -26,7 +27,7 @@ pub struct ProgressData {
 /// One run.
 #[derive(Debug, Serialize)]
 pub struct Panel {
-    /// Scheduler, and what tells the run from the others.
+    /// Scheduler, and what distinguishes the run from the others.
     pub title: String,
     /// `simulated` or `measured`.
     pub lane: String,
@@ -43,10 +44,10 @@ pub struct Line {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Units of progress in `data`.
+    /// Number of units of progress in `data`.
     pub count: usize,
-    /// Units that are 100 %: the most any task of the run finished, so a task that was stopped
-    /// early does not look finished.
+    /// Units that are 100 %: the most that any task of the run finished. So a task that was stopped
+    /// early does not appear finished.
     pub whole: usize,
 }
 
@@ -84,7 +85,7 @@ impl Shown {
     }
 }
 
-/// Runs that are drawn; each keeps at most `cap` marks.
+/// The runs to draw; each keeps at most `cap` marks.
 fn shown(group: &Group<'_>, cap: usize, notices: &mut Vec<String>) -> Vec<Shown> {
     let mut runs = progress_runs(group);
     limit_panels(&mut runs, notices);
@@ -181,7 +182,7 @@ fn lines(
     let origin = origin_ns(run);
     let marks: usize = run.progress.iter().map(|curve| curve.times_ns.len()).sum();
     let most = run.progress.iter().map(|curve| curve.times_ns.len()).max().unwrap_or(0);
-    // Thinning keeps every line's shape and its last mark; cutting would lose the end.
+    // Thinning keeps every line's shape and its last mark; truncation would lose the end.
     let step = marks.div_ceil(cap.max(1)).max(1);
     if step > 1 {
         notices.push(format!(
@@ -203,7 +204,7 @@ fn lines(
     run.progress.iter().map(line).collect()
 }
 
-/// Each `step`th time, counted so that the last of a full block is kept.
+/// Every `step`th time, counted so that the last of a full block is kept.
 fn thinned(times: &[u64], step: usize) -> impl Iterator<Item = u64> + '_ {
     let length = times.len();
     times

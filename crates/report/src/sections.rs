@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sections of plain text: definitions of the measures, what the models simplify.
+//! The plain-text sections: definitions of the measures, and what the models simplify.
 
 use crate::ModelNote;
 use crate::group::Group;
@@ -28,7 +28,7 @@ const DEFINITIONS: [(&str, &str); 15] = [
     ("p50, p95, p99", "the value that 50, 95 or 99 % of the samples do not exceed"),
 ];
 
-/// What each measure means, and where intervals are if there are repetitions to take them from.
+/// Writes what each measure means and, if there are repetitions, how to see the intervals.
 pub fn definitions_section(groups: &[Group<'_>]) -> String {
     let mut out =
         String::from("<section id=\"definitions\">\n<h2>What the measures mean</h2>\n<dl>\n");
@@ -44,7 +44,7 @@ pub fn definitions_section(groups: &[Group<'_>]) -> String {
     out
 }
 
-/// What the models leave out.
+/// Writes what the models leave out.
 pub fn footer(notes: &[ModelNote]) -> String {
     let mut out = String::from(
         "<footer id=\"models\">\n<h2>What the models simplify</h2>\n<p>A simulated run knows only \

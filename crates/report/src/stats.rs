@@ -6,8 +6,8 @@
 pub struct Estimate {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Half the width of the interval; `None` with fewer than two values, because one value says
-    /// nothing about spread.
+    /// Half the width of the interval; `None` with fewer than two values, because one value shows
+    /// no spread.
     pub ci95_half: Option<f64>,
     /// Number of values.
     pub count: usize,
@@ -21,8 +21,8 @@ const T_975: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Quantile for more than 30 degrees of freedom: that of 30 or less at the next lower row of the
-/// same table, so the interval is never too narrow.
+/// Quantile for any number of degrees of freedom. Above 30 it uses the next lower row of the same
+/// table, so the interval is never too narrow.
 fn t_975(degrees: usize) -> f64 {
     match degrees {
         0 => f64::NAN,
@@ -34,7 +34,7 @@ fn t_975(degrees: usize) -> f64 {
     }
 }
 
-/// Mean and confidence interval of `values`; `None` if there is none.
+/// Mean and confidence interval of `values`; `None` without values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let count = values.len();
     if count == 0 {
@@ -67,7 +67,7 @@ pub struct FiveNumbers {
     pub outliers: usize,
 }
 
-/// The box of `values`; `None` if there is none.
+/// The box of `values`; `None` without values.
 pub fn five_numbers(values: &[f64]) -> Option<FiveNumbers> {
     if values.is_empty() {
         return None;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Colour, dash and marker of each line: the same everywhere in a report.
+//! Colour, dash and marker of each line, the same everywhere in a report.
 //!
-//! A measured policy and the model of it share colour and marker shape; the measured one is solid
-//! with filled markers, the simulated one dashed with hollow markers. So no figure rests on colour
-//! alone. The colours are Okabe and Ito's set for all kinds of colour vision (jfly.uni-koeln.de,
-//! "Color Universal Design"), yellow last because it is faint on white paper.
+//! A measured policy and its model share colour and marker shape. The measured line is solid with
+//! filled markers, the simulated one dashed with hollow markers, so that colour is never the only
+//! cue. The colours are Okabe and Ito's set for all kinds of colour vision (jfly.uni-koeln.de,
+//! "Color Universal Design"). Yellow is last because it is faint on white paper.
 
 use crate::group::{Config, Group};
 use crate::order::config_order;
 use crate::pairs::twins_of;
 
-/// The palette on white, in order of use. The style sheet holds the same order as `--c0` ...
+/// The palette on white, in order of use. The style sheet has the same order as `--c0` ...
 pub const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#c9b800"];
 
@@ -24,12 +24,12 @@ pub struct Style {
     pub colour: usize,
     /// Number of the marker shape.
     pub marker: usize,
-    /// Dashed with hollow markers: simulated.
+    /// Whether the line is simulated: dashed with hollow markers.
     pub dashed: bool,
 }
 
 impl Style {
-    /// The look of the line with this number in its figure, solid. Past eight lines the colours
+    /// The look of the line with this number in its figure, solid. After eight lines the colours
     /// repeat with another marker.
     pub fn numbered(index: usize) -> Style {
         let marker = (index + index / COLOURS.len()) % MARKERS;
@@ -37,20 +37,20 @@ impl Style {
     }
 }
 
-/// The look of every configuration of the report.
+/// The look of every configuration in the report.
 #[derive(Debug, Default)]
 pub struct Styles {
     known: Vec<(Config, Style)>,
 }
 
 impl Styles {
-    /// Gives out colours: models in order of appearance, each measured policy the colour of its
-    /// model if no other policy has it, else the next free one.
+    /// Assigns colours: to models in order of appearance; to each measured policy the colour of its
+    /// model, or the next free one if another policy has that.
     pub fn new(groups: &[Group<'_>]) -> Styles {
         let mut styles = Styles::default();
         let mut next = 0;
         for group in groups {
-            // Models with a measured partner first: the clearest colours are for what is compared.
+            // Models with a measured partner come first: compared lines get the clearest colours.
             for config in config_order(group).into_iter().map(|index| &group.configs[index]) {
                 if config.is_simulated() {
                     styles.add(config, &mut next, None);
@@ -87,7 +87,7 @@ impl Styles {
         self.known.push((config.clone(), style));
     }
 
-    /// The look of `config`; that of the first line if it is unknown.
+    /// The look of `config`; an unknown one looks like the first line.
     pub fn of(&self, config: &Config) -> Style {
         self.known
             .iter()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of a sweep: a measure against a swept number, one line a configuration, or a bar for
-//! each configuration where nothing swept is a number. Error bars are the 95 % confidence intervals
-//! of the experiment's table; where there is one seed only there is none. An axis whose values span
+//! Figures of a sweep: a measure against a swept number, with one line for each configuration. If
+//! nothing swept is a number, each configuration is a bar. Error bars are the 95 % confidence
+//! intervals of the experiment's table; with one seed there are none. An axis whose values span
 //! more than two decades is logarithmic.
 
 use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end, spans_decades};
@@ -21,11 +21,11 @@ use std::fmt::Write as _;
 /// One configuration.
 #[derive(Debug)]
 pub struct SweepLine {
-    /// Name: scheduler first, then what else tells it apart.
+    /// Name: the scheduler, then what else distinguishes it.
     pub label: String,
     /// Look.
     pub style: Style,
-    /// Means by x (0 without one).
+    /// Means, sorted by x (0 without an x).
     pub points: Vec<DrawnPoint>,
 }
 
@@ -34,11 +34,11 @@ pub struct SweepLine {
 pub struct SweepPicture {
     /// Name of the measure, for file names.
     pub key: String,
-    /// The measure's own name.
+    /// The measure's name in results.
     measure: String,
-    /// Measure in words, and unit.
+    /// The measure's name for people, with its unit.
     pub y_label: String,
-    /// What is swept, with its unit; `None`: bars.
+    /// The swept quantity, with its unit; `None`: bars.
     pub x_label: Option<String>,
     /// Lines; with bars each has one point.
     pub lines: Vec<SweepLine>,
@@ -51,10 +51,10 @@ pub struct SweepData {
     table: Table,
 }
 
-/// Most lines or bars of a picture; more cannot be told apart.
+/// Maximum number of lines or bars in a picture; a reader cannot distinguish more.
 const LINES_MAX: usize = 40;
 
-/// Every measure of the experiment's table as a picture; none if the experiment has no table.
+/// Every measure of the experiment's table as a picture; empty if the experiment has no table.
 pub fn sweep_pictures(group: &Group<'_>) -> Vec<SweepPicture> {
     let Some(table) = table_of(group) else { return Vec::new() };
     let x = group.result.experiment.view.as_ref().and_then(|view| view.axis(&table));
@@ -122,8 +122,8 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
     (!lines.is_empty()).then_some(SweepPicture { key, measure, y_label, x_label, lines, scale })
 }
 
-/// Every label of the table in order: a configuration looks the same in the figures of all
-/// measures, also where it lacks one.
+/// Every label of the table, in order. A configuration looks the same in the figures of all
+/// measures, even if it lacks some of them.
 fn labels(table: &view::Table, x: Option<usize>) -> Vec<String> {
     let mut labels = Vec::new();
     for row in &table.rows {
@@ -135,7 +135,8 @@ fn labels(table: &view::Table, x: Option<usize>) -> Vec<String> {
     labels
 }
 
-/// What tells a row from others at the same x: the scheduler as it is, the rest as `name=value`.
+/// What distinguishes a row from others at the same x: the scheduler's plain name, the rest as
+/// `name=value`.
 fn label(table: &view::Table, row: &Row, x: Option<usize>) -> String {
     let parts = table.by.iter().zip(&row.key).enumerate();
     let shown = parts.filter(|(index, (_, value))| Some(*index) != x && !value.is_empty());
@@ -180,7 +181,7 @@ pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
     sweep_pictures(group).iter().filter_map(figure).collect()
 }
 
-/// What the marks are, and the measure's own name.
+/// Explains the marks and gives the measure's name in results.
 fn caption(picture: &SweepPicture) -> String {
     let mut points = picture.lines.iter().flat_map(|line| &line.points);
     let spread = match points.any(|point| point.ci95.is_some()) {
@@ -193,7 +194,7 @@ fn caption(picture: &SweepPicture) -> String {
     format!("{spread} Measure: {}.", picture.measure)
 }
 
-/// The axis of values: from 0, or logarithmic where they span more than two decades.
+/// The axis of values: from 0, or logarithmic if they span more than two decades.
 fn value_axis(picture: &SweepPicture) -> Axis {
     let points = || picture.lines.iter().flat_map(|line| &line.points);
     let high = points().map(DrawnPoint::top).fold(0.0, f64::max);
@@ -210,7 +211,7 @@ fn value_axis(picture: &SweepPicture) -> Axis {
     }
 }
 
-/// The axis of what is swept, a little longer than its values at both ends.
+/// The axis of the swept quantity, extended slightly at both ends.
 fn swept_axis(picture: &SweepPicture, label: &str) -> Axis {
     let places = || picture.lines.iter().flat_map(|line| &line.points).map(|point| point.x);
     let (first, last) =
@@ -220,7 +221,7 @@ fn swept_axis(picture: &SweepPicture, label: &str) -> Axis {
         return Axis::Numbers { label, low: first * 0.8, high: last * 1.25, ticks: Ticks::Decades };
     }
     let pad = if last > first { (last - first) * 0.04 } else { 0.5 };
-    // There is no half task and no half CPU.
+    // Ticks are whole numbers: there is no half task and no half CPU.
     let is_whole = places().all(|x| x.fract() == 0.0);
     let ticks = if is_whole { Ticks::Whole } else { Ticks::Round };
     Axis::Numbers { label, low: first - pad, high: last + pad, ticks }
@@ -229,7 +230,7 @@ fn swept_axis(picture: &SweepPicture, label: &str) -> Axis {
 /// The picture: lines against x, or bars.
 pub fn sweep_chart(picture: &SweepPicture, title: &str) -> Chart {
     let value = value_axis(picture);
-    // A bar has no foot on a logarithmic axis: a dot stands for its end.
+    // A bar has no base on a logarithmic axis, so a dot marks its end.
     let is_log = matches!(value, Axis::Numbers { ticks: Ticks::Decades, .. });
     let form = if is_log { Form::Dots { r: 5.0 } } else { Form::Bars { part: 0, parts: 1 } };
     let panel = match &picture.x_label {
@@ -302,7 +303,7 @@ fn alternative(picture: &SweepPicture) -> String {
     text
 }
 
-/// One measure of all rows, with the intervals and the differences.
+/// One measure of all rows, with intervals and differences.
 fn rows_of(table: &view::Table, measure: usize) -> Table {
     let columns = table.by.iter().map(|name| name.as_str()).chain([
         "seeds",
@@ -409,7 +410,7 @@ mod tests {
         assert_eq!(colours(1), [("b", 1)], "only these runs have a makespan");
     }
 
-    /// Counts are not divided: below 1, 2 and 4 tasks stand whole numbers only.
+    /// Counts have whole ticks: below 1, 2 and 4 tasks the axis has only whole numbers.
     #[test]
     fn whole_numbers_have_whole_ticks() {
         let results = [result(&["scheduler", "n"])];

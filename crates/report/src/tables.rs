@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sortable tables: the summary of all cells, and one of all measures for each experiment.
+//! Sortable tables: a summary of all cells, and all measures of each experiment.
 
 use crate::fold::packed;
 use crate::group::{Cell, Group};
@@ -12,7 +12,7 @@ use crate::style::Styles;
 use schedlab_run::{RunResult, values};
 use std::fmt::Write as _;
 
-/// A measure by its name, which says its unit.
+/// A measure by its name, which gives its unit.
 struct Column {
     head: &'static str,
     measure: &'static str,
@@ -23,8 +23,8 @@ const fn column(head: &'static str, measure: &'static str) -> Column {
 }
 
 impl Column {
-    /// What its percentiles have in common, such as `wakeup_latency`: they have one unit, so that a
-    /// reader compares them at a glance.
+    /// The common part of its percentiles' names, such as `wakeup_latency`. These columns share one
+    /// unit, so that a reader compares them at a glance.
     fn family(&self) -> &'static str {
         let ends = ["_ns_median", "_ns_p95", "_ns_p99"];
         ends.iter().find_map(|end| self.measure.strip_suffix(end)).unwrap_or(self.measure)
@@ -34,7 +34,7 @@ impl Column {
         values::is_time(self.measure)
     }
 
-    /// Unit other than of time; empty for none.
+    /// Unit of a column that is not a time; may be empty.
     fn unit(&self) -> &'static str {
         match values::unit(self.measure) {
             "1/s" => "1/s",
@@ -102,7 +102,173 @@ const DETAIL: [Column; 21] = [
     JAIN,
 ];
 
-/// Rows that a table shows at first; a click shows all.
+/// What tells the rows of a table apart, besides the scheduler. A column whose value is the same in
+/// all rows is left out, and said once above the table: on a phone it would keep the measures out
+/// of sight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Experiment,
+    Lane,
+    N,
+    Cpus,
+    Runs,
+}
+
+impl Key {
+    fn head(self) -> &'static str {
+        match self {
+            Self::Experiment => "experiment",
+            Self::Lane => "lane",
+            Self::N => "n",
+            Self::Cpus => "CPUs",
+            Self::Runs => "runs",
+        }
+    }
+
+    fn number(self, cell: &Cell<'_>) -> Option<u64> {
+        match self {
+            Self::Experiment | Self::Lane => None,
+            Self::N => Some(cell.n),
+            Self::Cpus => Some(cell.cpus),
+            Self::Runs => Some(cell.runs.len() as u64),
+        }
+    }
+
+    fn text(self, Row { group, cell, .. }: &Row<'_, '_>) -> String {
+        match (self, self.number(cell)) {
+            (_, Some(number)) => number.to_string(),
+            (Self::Experiment, None) => group.result.experiment.name.clone(),
+            (_, None) => group.configs[cell.config].lane_words().to_owned(),
+        }
+    }
+
+    fn cell(self, row: &Row<'_, '_>) -> String {
+        let text = escape(&self.text(row));
+        match (self, self.number(row.cell)) {
+            (_, Some(number)) => format!("<td class=\"num\" data-v=\"{number}\">{text}</td>"),
+            (Self::Experiment, None) => {
+                format!("<td><a href=\"#{}\">{text}</a></td>", row.group.id)
+            }
+            (_, None) => format!("<td>{text}</td>"),
+        }
+    }
+}
+
+/// Which columns a table has.
+struct Columns<'c> {
+    keys: Vec<Key>,
+    /// Keys with the same value in all rows, and that value.
+    same: Vec<(Key, String)>,
+    measures: Vec<(&'c Column, TimeUnit)>,
+}
+
+impl<'c> Columns<'c> {
+    fn new(rows: &[Row<'_, '_>], measures: &'c [Column], with_experiment: bool) -> Self {
+        let values = |column: &Column| -> Vec<f64> {
+            let runs = rows.iter().flat_map(|row| &row.cell.runs);
+            runs.filter_map(|run| column.read(run)).collect()
+        };
+        let unit = |column: &Column| {
+            let same = measures.iter().filter(|other| other.family() == column.family());
+            unit_for_all(same.flat_map(values))
+        };
+        // Leave out columns that no run fills.
+        let measures = measures
+            .iter()
+            .filter(|column| !values(column).is_empty())
+            .map(|column| (column, unit(column)))
+            .collect();
+        let (mut keys, mut same) = (Vec::new(), Vec::new());
+        for key in [Key::Experiment, Key::Lane, Key::N, Key::Cpus, Key::Runs] {
+            let mut texts = rows.iter().map(|row| key.text(row));
+            let first = texts.next().unwrap_or_default();
+            if key == Key::Experiment && !with_experiment {
+                continue;
+            } else if rows.len() > 1 && texts.all(|text| text == first) {
+                same.push((key, first));
+            } else {
+                keys.push(key);
+            }
+        }
+        Self { keys, same, measures }
+    }
+
+    /// What all rows have in common, as a sentence; empty if nothing.
+    fn in_common(&self) -> String {
+        let parts: Vec<String> = self
+            .same
+            .iter()
+            .map(|(key, text)| format!("{} {}", key.head(), escape(text)))
+            .collect();
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("<p class=\"lane\">All rows: {}.</p>\n", parts.join(", ")),
+        }
+    }
+
+    /// Returns an HTML attribute with the columns whose value never changes. The page shows them
+    /// above the table; the script that writes the CSV file reads them from the attribute.
+    fn data(&self) -> String {
+        if self.same.is_empty() {
+            return String::new();
+        }
+        let pairs: Vec<_> = self.same.iter().map(|(key, text)| (key.head(), text)).collect();
+        let json = serde_json::to_string(&pairs).expect("texts can be written as JSON");
+        format!(" data-same=\"{}\"", escape(&json))
+    }
+
+    fn head(&self) -> String {
+        let mut heads: Vec<(String, bool)> = Vec::new();
+        let of_key = |key: &Key| {
+            let is_number = matches!(key, Key::N | Key::Cpus | Key::Runs);
+            (key.head().to_owned(), is_number)
+        };
+        let (before, after) = self.split();
+        heads.extend(before.iter().map(of_key));
+        heads.push(("scheduler".into(), false));
+        heads.extend(after.iter().map(of_key));
+        for (column, unit) in &self.measures {
+            let symbol = if column.is_time() { unit.symbol } else { column.unit() };
+            let unit = match symbol.is_empty() {
+                true => String::new(),
+                false => format!(" <span class=\"unit\">{symbol}</span>"),
+            };
+            heads.push((format!("{}{unit}", column.head), true));
+        }
+        let mut out = String::from("<thead><tr>");
+        for (head, numeric) in heads {
+            let class = if numeric { " class=\"num\"" } else { "" };
+            let _ = write!(
+                out,
+                "<th scope=\"col\"{class}><button type=\"button\">{head}</button></th>"
+            );
+        }
+        out + "</tr></thead>\n"
+    }
+
+    /// The columns before and after the scheduler.
+    fn split(&self) -> (&[Key], &[Key]) {
+        self.keys.split_at(usize::from(self.keys.first() == Some(&Key::Experiment)))
+    }
+
+    fn row(&self, row: &Row<'_, '_>, styles: &Styles) -> String {
+        let (before, after) = self.split();
+        let mut out = String::from("<tr>");
+        before.iter().for_each(|key| out += &key.cell(row));
+        let config = &row.group.configs[row.cell.config];
+        let _ = write!(out, "<th scope=\"row\">{}</th>", line_name(config, styles));
+        after.iter().for_each(|key| out += &key.cell(row));
+        for (column, unit) in &self.measures {
+            match row.cell.estimate(|run| column.read(run)) {
+                Some(estimate) => value_cell(&mut out, column, *unit, estimate),
+                None => out += "<td class=\"num none\">\u{2013}</td>",
+            }
+        }
+        out + "</tr>\n"
+    }
+}
+
+/// Number of rows shown at first; a click shows all.
 const ROWS_SHOWN_MAX: usize = 40;
 
 /// The section with the summary of all runs.
@@ -138,12 +304,11 @@ pub fn detail_table(group: &Group<'_>, styles: &Styles) -> String {
 struct Row<'g, 'a> {
     group: &'g Group<'a>,
     cell: &'g Cell<'a>,
-    /// Whether n is below the greatest of its experiment: a long table leaves it out at first.
+    /// Whether n is below the greatest of its experiment. A long table omits such rows at first.
     is_minor: bool,
 }
 
-/// The rows that a table shows at first: of a long one those with the greatest n, and not all of
-/// these if they are many.
+/// The rows shown at first: in a long table those with the greatest n, limited if there are many.
 fn shown_at_first<'r, 'g, 'a>(rows: &'r [Row<'g, 'a>]) -> Vec<&'r Row<'g, 'a>> {
     let is_long = rows.len() > ROWS_SHOWN_MAX;
     rows.iter().filter(|row| !(is_long && row.is_minor)).take(ROWS_SHOWN_MAX).collect()
@@ -156,30 +321,15 @@ fn table(
     styles: &Styles,
     with_experiment: bool,
 ) -> String {
-    let values = |column: &Column| -> Vec<f64> {
-        let runs = rows.iter().flat_map(|row| &row.cell.runs);
-        runs.filter_map(|run| column.read(run)).collect()
-    };
-    let unit = |column: &Column| {
-        let same = columns.iter().filter(|other| other.family() == column.family());
-        unit_for_all(same.flat_map(values))
-    };
-    // A column that no run fills would only take room.
-    let columns: Vec<(&Column, TimeUnit)> = columns
-        .iter()
-        .filter(|column| !values(column).is_empty())
-        .map(|column| (column, unit(column)))
-        .collect();
-    let html = |row: &Row<'_, '_>| {
-        let mut out = String::new();
-        self::row(&mut out, row, &columns, styles, with_experiment);
-        out
-    };
+    let columns = Columns::new(rows, columns, with_experiment);
+    let html = |row: &Row<'_, '_>| columns.row(row, styles);
     let shown = shown_at_first(rows);
     let mut out = format!(
-        "<div class=\"long-table\">\n<div class=\"scroll\">\
-         <table class=\"sortable\" id=\"{id}\">\n{}<tbody>\n",
-        table_head(&columns, with_experiment)
+        "<div class=\"long-table\">\n{}<div class=\"scroll\">\
+         <table class=\"sortable\" id=\"{id}\"{}>\n{}<tbody>\n",
+        columns.in_common(),
+        columns.data(),
+        columns.head()
     );
     shown.iter().for_each(|row| out += &html(row));
     out += "</tbody></table></div>\n";
@@ -199,64 +349,6 @@ fn table(
     }
     out += "</div>\n";
     out
-}
-
-fn table_head(columns: &[(&Column, TimeUnit)], with_experiment: bool) -> String {
-    let mut out = String::from("<thead><tr>");
-    let mut heads: Vec<(String, bool)> = Vec::new();
-    if with_experiment {
-        heads.push(("experiment".into(), false));
-    }
-    heads.push(("scheduler".into(), false));
-    heads.push(("lane".into(), false));
-    heads.extend(["n", "CPUs", "runs"].map(|head| (head.to_string(), true)));
-    for (column, unit) in columns {
-        let symbol = if column.is_time() { unit.symbol } else { column.unit() };
-        let unit = if symbol.is_empty() {
-            String::new()
-        } else {
-            format!(" <span class=\"unit\">{symbol}</span>")
-        };
-        heads.push((format!("{}{unit}", column.head), true));
-    }
-    for (head, numeric) in heads {
-        let class = if numeric { " class=\"num\"" } else { "" };
-        let _ =
-            write!(out, "<th scope=\"col\"{class}><button type=\"button\">{head}</button></th>");
-    }
-    out += "</tr></thead>\n";
-    out
-}
-
-fn row(
-    out: &mut String,
-    Row { group, cell, .. }: &Row<'_, '_>,
-    columns: &[(&Column, TimeUnit)],
-    styles: &Styles,
-    with_experiment: bool,
-) {
-    let config = &group.configs[cell.config];
-    *out += "<tr>";
-    if with_experiment {
-        let name = &group.result.experiment.name;
-        let _ = write!(out, "<td><a href=\"#{}\">{}</a></td>", group.id, escape(name));
-    }
-    let _ = write!(
-        out,
-        "<th scope=\"row\">{}</th><td>{}</td>",
-        line_name(config, styles),
-        escape(config.lane_words())
-    );
-    for value in [cell.n, cell.cpus, cell.runs.len() as u64] {
-        let _ = write!(out, "<td class=\"num\" data-v=\"{value}\">{value}</td>");
-    }
-    for (column, unit) in columns {
-        match cell.estimate(|run| column.read(run)) {
-            Some(estimate) => value_cell(out, column, *unit, estimate),
-            None => *out += "<td class=\"num none\">\u{2013}</td>",
-        }
-    }
-    *out += "</tr>\n";
 }
 
 fn value_cell(out: &mut String, column: &Column, unit: TimeUnit, estimate: Estimate) {
@@ -301,6 +393,28 @@ mod tests {
         assert!(!html.contains("makespan"), "no run has one");
         assert!(!html.contains("Show all"), "all are there");
         assert!(html.contains("&lt;i&gt;") && !html.contains("<i>"));
+    }
+
+    /// What all rows have in common stands above the table, and in its data for CSV.
+    #[test]
+    fn columns_with_one_value_are_a_sentence() {
+        let results = [experiment("S1", vec![run(Sim, "rr", 1, 4), run(Sim, "fcfs", 1, 4)])];
+        let groups = group_all(&results);
+        let html = summary_table(&groups, &Styles::new(&groups));
+        let heads = |html: &str| {
+            let head = html.split("<thead>").nth(1).unwrap().split("</thead>").next().unwrap();
+            let parts = head.split("<button type=\"button\">").skip(1);
+            parts.map(|part| part.split('<').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(heads(&html)[0], "scheduler");
+        assert!(!heads(&html).iter().any(|head| ["lane", "n", "CPUs"].contains(&&**head)));
+        assert!(html.contains("<p class=\"lane\">All rows: experiment S1, lane sim"), "{html}");
+        assert!(html.contains("n 1, CPUs 4, runs 1.</p>"), "{html}");
+        assert!(html.contains("[&quot;CPUs&quot;,&quot;4&quot;]"), "{html}");
+        let results = [experiment("S1", vec![run(Sim, "rr", 1, 4), run(Sim, "fcfs", 2, 4)])];
+        let groups = group_all(&results);
+        let html = summary_table(&groups, &Styles::new(&groups));
+        assert_eq!(heads(&html)[..2], ["scheduler", "n"], "{html}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU timeline: who ran where and when (study S0's first figure). This file says what each
-//! run shows. assets/timeline.js draws that in the page, where a reader zooms into a million
-//! slices, and draw/timeline.rs as a still picture for a file.
+//! The CPU timeline: which task ran where and when (study S0's first figure). This file decides the
+//! content of each run. assets/timeline.js draws it in the page, where a reader zooms into a
+//! million slices; draw/timeline.rs draws a still picture for a file.
 
 use crate::embed::Packer;
 use crate::figure::Figure;
@@ -15,68 +15,68 @@ use std::collections::BTreeMap;
 /// Data of one figure.
 #[derive(Debug, Serialize)]
 pub struct TimelineData {
-    /// One run each, all on one time axis.
+    /// One run each, all with the same time axis.
     pub panels: Vec<Panel>,
 }
 
 /// One run.
 #[derive(Debug, Serialize)]
 pub struct Panel {
-    /// Scheduler, and what tells the run from the others.
+    /// Scheduler, and what distinguishes the run from the others.
     pub title: String,
     /// `simulated` or `measured`.
     pub lane: String,
-    /// CPUs that have a lane, ascending.
+    /// CPUs with a lane, ascending.
     pub cpus: Vec<u32>,
-    /// Tasks that have a row.
+    /// Tasks with a row.
     pub tasks: Vec<PanelTask>,
-    /// The words for how a slice ended; slices refer to them by index.
+    /// The reasons why slices ended; slices refer to them by index.
     pub ends: Vec<String>,
     /// Number of slices in `data`.
     pub count: usize,
-    /// End of the run, or of what was kept of it, in ns from the origin.
+    /// End of the run, or of its kept part, in ns from the origin.
     pub end_ns: u64,
     /// Packed columns: start (ascending), length, index of task, index of CPU, index of end.
     pub data: String,
 }
 
-/// One row.
+/// One task's row.
 #[derive(Debug, Serialize)]
 pub struct PanelTask {
     /// Number in the run.
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Process id, where it has one.
+    /// Process id, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Release, ns from the origin.
     pub release_ns: u64,
 }
 
-/// What a run shows.
+/// The content of one run's timeline.
 #[derive(Debug)]
 pub struct Timeline<'a> {
-    /// Scheduler, and what tells the run from the others.
+    /// Scheduler, and what distinguishes the run from the others.
     pub title: String,
     /// `simulated` or `measured`.
     pub lane: String,
     /// The run.
     run: &'a RunResult,
-    /// By start.
+    /// Slices, sorted by start.
     pub slices: Vec<&'a Slice>,
     /// CPUs of the slices, ascending.
     pub cpus: Vec<u32>,
-    /// Tasks of the slices by their numbers.
+    /// Tasks of the slices, by number.
     pub tasks: Vec<PanelTask>,
-    /// The time that is called 0.
+    /// The time shown as 0.
     pub origin_ns: u64,
     /// End of the run, from the origin.
     pub end_ns: u64,
 }
 
 impl<'a> Timeline<'a> {
-    /// The whole of a run.
+    /// The timeline of a whole run.
     pub fn new(title: String, lane: String, run: &'a RunResult) -> Self {
         let mut slices: Vec<&Slice> = run.slices.iter().collect();
         slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.task));
@@ -87,7 +87,7 @@ impl<'a> Timeline<'a> {
         Timeline { title, lane, run, slices, cpus, tasks, origin_ns, end_ns }
     }
 
-    /// Keeps the first `cap` slices, and says so if there are more.
+    /// Keeps the first `cap` slices, and adds a notice if there are more.
     fn limit(&mut self, cap: usize, notices: &mut Vec<String>) {
         let whole = self.slices.len();
         if whole <= cap {
@@ -115,7 +115,7 @@ fn rows_of(run: &RunResult, slices: &[&Slice], origin_ns: u64) -> (Vec<u32>, Vec
     (cpus, panel_tasks(run, slices, origin_ns))
 }
 
-/// Runs of `group` that have a timeline with title and lane, in drawing order.
+/// Runs of `group` with a timeline, each with title and lane, in drawing order.
 pub fn timeline_runs<'a>(group: &Group<'a>) -> Vec<(String, String, &'a RunResult)> {
     panel_order(group)
         .into_iter()
@@ -141,7 +141,7 @@ pub fn panel_title(group: &Group<'_>, config: usize, n: u64, cpus: u64) -> Strin
     title
 }
 
-/// The figure and its data; `None` if no run kept its slices. Each run keeps at most `cap` slices.
+/// The figure and its data; `None` if no run kept its slices. Each run shows at most `cap` slices.
 pub fn timeline(group: &Group<'_>, cap: usize) -> Option<(Figure, TimelineData)> {
     let mut runs = timeline_runs(group);
     if runs.is_empty() {
@@ -231,7 +231,7 @@ fn panel(timeline: Timeline<'_>) -> Panel {
     }
 }
 
-/// The time that figures call 0: the first release, or the first slice if that is earlier.
+/// The time that figures show as 0: the first release, or the first slice if that is earlier.
 pub fn origin_ns(run: &RunResult) -> u64 {
     let release = run.measures.tasks.iter().map(|task| task.release_ns).min();
     let slice = run.slices.iter().map(|slice| slice.start_ns).min();
@@ -276,7 +276,7 @@ pub(crate) mod tests {
     use crate::group::tests::{experiment, run};
     use schedlab_run::LaneKind::{Host, Sim};
 
-    /// A slice that ends by preemption.
+    /// A slice that ends with a preemption.
     pub fn slice(cpu: u32, task: u32, start_ns: u64, end_ns: u64) -> Slice {
         Slice { cpu, task, start_ns, end_ns, end: "preempted".into() }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may distort the results, in words, before any figure: the runs' own warnings, and what
-//! the numbers themselves give away (lost events, tasks that did not end, coarse sources).
+//! Warnings about the results, in words, before any figure: the runs' own warnings, and those
+//! derived from the numbers (lost events, tasks that did not end, coarse sources).
 
 use crate::fold::folded;
 use crate::group::Group;
@@ -9,12 +9,12 @@ use crate::number::{count, plural};
 use schedlab_run::{Code, RunResult, Warning};
 use std::fmt::Write as _;
 
-/// One warning with the runs it bears on.
+/// A warning with the runs that it concerns.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Noted {
     /// The warning.
     pub warning: Warning,
-    /// Experiments and lines it bears on, each once.
+    /// Experiments and lines that it concerns, each once.
     pub places: Vec<String>,
     /// Number of runs.
     pub runs: usize,
@@ -75,8 +75,8 @@ fn seen_in_numbers(run: &RunResult) -> Vec<Warning> {
     out
 }
 
-/// Warnings of one code together, in order of first appearance: two hundred runs that each say how
-/// much other load they met are one thing to know, with two hundred figures behind it.
+/// Groups warnings by code, in order of first appearance. Two hundred runs that each report another
+/// load have one warning with two hundred figures.
 fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
     let mut codes: Vec<Vec<&Noted>> = Vec::new();
     for one in noted {
@@ -88,12 +88,12 @@ fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
     codes
 }
 
-/// How many kinds of warning there are about these results.
+/// Number of kinds of warnings about these results.
 pub fn nr_warnings(groups: &[Group<'_>]) -> usize {
     by_code(&collect(groups)).len()
 }
 
-/// One code: the first text in the open, every text with its runs behind a click.
+/// Writes one code: the first text visible, every text with its runs behind a click.
 fn warning_item(same: &[&Noted]) -> String {
     let runs: usize = same.iter().map(|one| one.runs).sum();
     let first = same[0];
@@ -123,8 +123,8 @@ fn warning_item(same: &[&Noted]) -> String {
     out
 }
 
-/// The section's HTML; empty without warnings. Those with the codes of `meant` are left out: they
-/// say what the runs are made to do.
+/// Writes the section as HTML; empty without warnings. It omits the codes in `meant`: these
+/// describe what the runs do on purpose.
 pub fn warnings_section(groups: &[Group<'_>], meant: &[Code]) -> String {
     let mut noted = collect(groups);
     noted.retain(|one| !meant.contains(&one.warning.code));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of measures and of swept parameters for people: axes and titles of figures say "time a
-//! task waits for a CPU, 99th percentile (ms)"; the caption has the measure's own name.
+//! Names of measures and swept parameters for people. Axes and titles of figures show "time a task
+//! waits for a CPU, 99th percentile (ms)"; the caption has the measure's name in results.
 
-/// Measures and parts of them, by the begin of their name.
+/// Measures and parts of them, by the start of their name.
 const NAMES: [(&str, &str); 23] = [
     ("turnaround", "time from release to exit"),
     ("response", "time from release to first run"),
@@ -29,7 +29,7 @@ const NAMES: [(&str, &str); 23] = [
     ("nr_wakeups", "wake-ups"),
 ];
 
-/// Which value of a distribution, by the end of a measure's name.
+/// Values of a distribution, by the end of a measure's name.
 const PARTS: [(&str, &str); 9] = [
     ("_mean", "mean"),
     ("_median", "median"),
@@ -42,8 +42,8 @@ const PARTS: [(&str, &str); 9] = [
     ("_count", "number"),
 ];
 
-/// A measure in words, with `unit` in brackets if it has one. What the list does not know, such as
-/// a figure of a third-party program, keeps its name with blanks.
+/// A measure's name for people, with `unit` in brackets if it has one. A name that is not in the
+/// list, such as a figure of a third-party program, stays as it is, with blanks.
 pub fn measure_words(measure: &str, unit: &str) -> String {
     let part = PARTS.iter().find_map(|(end, words)| Some((measure.strip_suffix(end)?, *words)));
     let (stem, part) = part.map_or((measure, ""), |(stem, words)| (stem, words));
@@ -59,7 +59,7 @@ pub fn measure_words(measure: &str, unit: &str) -> String {
     words
 }
 
-/// A swept parameter in words, with `unit` in brackets if it has one.
+/// A swept parameter's name for people, with `unit` in brackets if it has one.
 pub fn axis_words(axis: &str, unit: &str) -> String {
     let words = match axis.trim_start_matches("set.") {
         "n" | "tasks" | "nr_tasks" => "number of tasks".into(),
@@ -69,7 +69,7 @@ pub fn axis_words(axis: &str, unit: &str) -> String {
     if unit.is_empty() { words } else { format!("{words} ({unit})") }
 }
 
-/// `text` with a capital.
+/// `text` with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(axis_words("set.base_slice", "ms"), "base slice (ms)");
     }
 
-    /// The table names what exists: every entry is the begin of a measure of a run or a task.
+    /// Every entry of the table is the start of the name of a run's or a task's measure.
     #[test]
     fn every_name_is_that_of_a_measure() {
         let mut names = values::measure_names();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page as a whole: its skeleton, the same bytes twice, no foreign address, hostile text as
-//! text, cuts that are announced.
+//! The page as a whole: its skeleton, reproducible bytes, no foreign address, hostile text kept as
+//! text, announced cuts.
 
 #[path = "../examples/synthetic/results.rs"]
 #[allow(dead_code, reason = "the example uses all of it")]
@@ -14,7 +14,7 @@ use schedlab_report::{
 };
 use std::path::{Path, PathBuf};
 
-/// Where the page's code begins.
+/// Start of the page's script.
 const CODE: &str = "<script>\n\"use strict\"";
 
 fn input(results: &[ExperimentResult]) -> ReportInput<'_> {
@@ -30,7 +30,7 @@ fn input(results: &[ExperimentResult]) -> ReportInput<'_> {
     }
 }
 
-/// Ids of the sections and figures in order of appearance, from the page without its code.
+/// Ids of the sections and figures in order of appearance, from the page without its script.
 fn skeleton(html: &str) -> Vec<String> {
     let body = &html[html.find("<main>").expect("main")..html.find(CODE).expect("end")];
     body.split('<')
@@ -70,7 +70,7 @@ fn the_skeleton_is_as_agreed() {
     assert_eq!(html.matches("role=\"img\"").count(), 8, "seven figures and the ratio strips");
     let table = &html[html.find("id=\"summary-table\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
-    // S0: 10 lines. S1: 10 lines at n = 5; those at n = 1 to 4 come with a click.
+    // S0: 10 lines. S1: 10 lines at n = 5; a click shows those at n = 1 to 4.
     assert_eq!(table.matches("<tr>").count(), 1 + 10 + 10);
     assert!(html.contains("Show all 60\u{a0}rows"));
     assert_eq!(html.matches("<h1>T &lt;i&gt;</h1>").count(), 1);
@@ -129,7 +129,7 @@ fn hostile_text_never_becomes_markup() {
     }
     let html = render_report(&input(&results)).unwrap();
     assert!(!html.contains("<script>alert"));
-    // Nothing ends a script that did not begin one.
+    // Every end of a script belongs to one that began.
     let begun = ["<script>", "<script type=\"application/json\"", "<script type=\"text/plain\""];
     let begun: usize = begun.iter().map(|tag| html.matches(tag).count()).sum();
     assert_eq!(html.matches("</script").count(), begun);
@@ -176,7 +176,7 @@ fn a_reproduction_has_a_page_for_each_study_and_no_page_is_heavy() {
     assert_eq!(names, ["report-s0.html", "report-s1.html", "report.html"]);
     for PageFile { name, html } in &pages {
         assert!(html.len() < 1_500_000, "{name} has {} bytes", html.len());
-        // Elements that the browser makes when it opens the page: scripts hold text.
+        // Elements that exist when the browser opens the page; scripts hold text.
         let page = &html[..html.rfind("<script>").unwrap()];
         let elements = page.matches('<').count() - page.matches("</").count();
         assert!(elements < 6000, "{name} has {elements} elements");
@@ -206,7 +206,7 @@ fn a_reproduction_appears_whole_or_not_at_all() {
     let made = studies::reproduction(false);
     let mut input = input(&made.results);
     (input.claims, input.studies) = (&made.claims, &made.studies);
-    // A directory in the way of the second page: the first one does not appear either.
+    // A directory in place of the second page: the first page must not appear either.
     std::fs::create_dir(folder.join("report-s1.html")).unwrap();
     let error = write_report(&folder.join("report.html"), &input).unwrap_err();
     assert!(error.to_string().contains("report-s1.html"), "{error}");

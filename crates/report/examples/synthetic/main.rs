@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
-//! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
+//! slices, hostile names. The browser test opens it. It is also the quickest way to see a report.
 //!
-//! `cargo run -p schedlab-report --example synthetic -- [--long|--studies] report.html [plots]`;
-//! with `--long` there is only a timeline, of 1,000,000 slices; with `--studies` it is the report
-//! of a reproduction: an index, and a page for each of two studies.
+//! `cargo run -p schedlab-report --example synthetic -- [--long|--studies] report.html [plots]`.
+//! With `--long` the report holds only a timeline of 1,000,000 slices. With `--studies` it is a
+//! report of a reproduction: an index, and a page for each of two studies.
 //!
 //! The numbers come from a toy round robin (results.rs), not from schedlab's engine: this crate
 //! must not depend on it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up results in the shapes of studies S0 and S1: a toy round robin, not schedlab's engine.
-//! Shared by the example and the structure test.
+//! Made-up results in the shapes of studies S0 and S1, from a toy round robin instead of schedlab's
+//! engine. The example and the structure test share them.
 
 use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
 use schedlab_metrics::samples::Samples;
@@ -27,7 +27,7 @@ impl Noise {
 struct Line {
     lane: LaneKind,
     scheduler: &'static str,
-    /// Policy that a modelled kernel is run under, if not its default.
+    /// Policy of a modelled kernel, if not its default.
     policy: &'static str,
     slice_ns: u64,
     /// Greatest random addition to a slice, in parts of 1000.
@@ -205,7 +205,7 @@ fn totals(tasks: &[TaskMeasures], slices: &[Slice], job: &Job<'_>) -> RunTotals 
         run_delay: distribution(delay),
         slice: distribution(slices.iter().map(|s| s.end_ns - s.start_ns).collect()),
         wait: distribution(waits(slices)),
-        // As if a third of each wait followed a wake-up.
+        // Pretend that a third of each wait followed a wake-up.
         wakeup_latency: distribution(waits(slices).into_iter().map(|ns| ns / 3).collect()),
         ..RunTotals::default()
     }
@@ -332,7 +332,7 @@ fn s1(cpus: u32) -> ExperimentResult {
     )
 }
 
-/// `work_ns` / 8.4 us slices in one timeline, with a task whose name attacks the page.
+/// One timeline of `work_ns` / 8.4 us slices, with a task whose name contains hostile HTML.
 fn big(work_ns: u64, text: &str) -> ExperimentResult {
     let mut names = names(7);
     names.push("</script><img src=x onerror=alert(1)>".into());
@@ -357,13 +357,13 @@ pub fn all() -> Vec<ExperimentResult> {
     vec![s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big]
 }
 
-/// Nothing but a timeline of a little over 1,000,000 slices.
+/// Only a timeline of a little over 1,000,000 slices.
 #[allow(dead_code, reason = "the structure test does not use it, the example does")]
 pub fn long() -> Vec<ExperimentResult> {
     vec![big(8_400 * MS, "A million slices, to see that they open.")]
 }
 
-/// The small ones, for tests that need no long timeline.
+/// The small experiments, for tests that need no long timeline.
 #[allow(dead_code, reason = "the example does not use it, the structure test does")]
 pub fn small() -> Vec<ExperimentResult> {
     vec![s0(2, 1), s1(2)]

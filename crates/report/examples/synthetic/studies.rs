@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Made-up studies around the made-up results: claims of every verdict, figures, tables, and more
-//! runs than a page shows at once. Shared by the example and the structure test.
+//! runs than a page shows at once. The example and the structure test share them.
 
 use crate::results;
 use schedlab_lab::ExperimentResult;
@@ -13,15 +13,15 @@ use schedlab_run::LaneKind;
 
 /// A reproduction of two studies.
 pub struct Reproduction {
-    /// Experiments of both.
+    /// Experiments of both studies.
     pub results: Vec<ExperimentResult>,
-    /// Claims of both.
+    /// Claims of both studies.
     pub claims: Vec<ClaimResult>,
     /// The studies.
     pub studies: Vec<StudyPage>,
 }
 
-/// All of it; with `long` also a timeline of 100,000 slices in study S0.
+/// The whole reproduction; with `long` also a timeline of 100,000 slices in study S0.
 pub fn reproduction(long: bool) -> Reproduction {
     let mut results = results::small();
     if long {
@@ -98,7 +98,7 @@ fn empty(drawn: Drawn) -> Drawn {
     Drawn { panels: Vec::new(), ..drawn }
 }
 
-/// Eight panels with 400 points each: more than stays unpacked.
+/// Eight panels with 400 points each: enough data that the page packs it.
 fn figure(study: &str, number: usize, kind: DrawnKind) -> Drawn {
     let series = |task: usize| DrawnSeries {
         label: format!("process {task}"),

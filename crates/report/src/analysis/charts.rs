@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The analysis of runs as figures: how deep the run queues were, how much CPU time tasks had got
-//! by when, what they did with their lives. The page has one of each for a run, a file one of each
-//! for an experiment with a panel for each run.
+//! Figures of the analysis of runs: the depth of the run queues, the CPU time of tasks over time,
+//! and the time in each state. The page has one of each for every run. A file has one of each for
+//! an experiment, with a panel for each run.
 
 use super::{RUNS_MAX, analysed_runs};
 use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end};
@@ -13,15 +13,16 @@ use schedlab_metrics::Analysis;
 use schedlab_metrics::analysis::{Curve, TaskAnalysis};
 use schedlab_run::RunResult;
 
-/// Lines or groups in a picture: those of the tasks that got most, one for each colour.
+/// Maximum number of lines or groups in a picture, one for each colour. The tasks with the most CPU
+/// time get them.
 const TASKS_MAX: usize = COLOURS.len();
 /// Width of a panel in a file.
 const WIDTH: f64 = 520.0;
 
-/// What draws one part of the analysis of a run; `None` if the run has nothing of it.
+/// A function that draws one part of a run's analysis; `None` if the run lacks that part.
 type DrawPart = fn(&RunResult, &Analysis) -> Option<Panel>;
 
-/// The pictures of an experiment with their names, as files; none without an analysed run.
+/// The pictures of an experiment as files, with their names. Empty if no run was analysed.
 pub fn analysis_files(group: &Group<'_>) -> Vec<(String, String)> {
     let parts: [(&str, DrawPart); 3] =
         [("depth", depth_panel), ("progress", progress_panel), ("states", states_panel)];
@@ -37,7 +38,7 @@ pub fn analysis_files(group: &Group<'_>) -> Vec<(String, String)> {
     parts.into_iter().filter_map(file).collect()
 }
 
-/// One panel for the page, with its legend and what it shows in words.
+/// One panel for the page, with its legend and a text alternative.
 pub fn panel_html(panel: Panel, label: &str) -> String {
     let chart = Chart { title: String::new(), columns: 1, panels: vec![panel] };
     format!(
@@ -48,7 +49,7 @@ pub fn panel_html(panel: Panel, label: &str) -> String {
     )
 }
 
-/// The picture of a curve in a cell of a table.
+/// The picture of a curve for a table cell.
 pub fn small_html(curve: &Curve, end_ns: u64, label: &str) -> String {
     let panel = Panel { height: 24.0, is_bare: true, ..curve_panel(curve, end_ns) };
     let chart = Chart { title: String::new(), columns: 1, panels: vec![panel] };
@@ -56,7 +57,7 @@ pub fn small_html(curve: &Curve, end_ns: u64, label: &str) -> String {
     format!("<div role=\"img\" aria-label=\"{label}\">{}</div>", chart.page(220.0, None))
 }
 
-/// Runnable tasks over time: the mean as a line, the greatest number as an area behind it.
+/// Runnable tasks over time: the mean as a line, the maximum as an area behind it.
 pub fn depth_panel(run: &RunResult, analysis: &Analysis) -> Option<Panel> {
     let curve = analysis.depth.curve.as_ref()?;
     Some(curve_panel(curve, run.measures.totals.end_ns))
@@ -98,14 +99,14 @@ fn curve_panel(curve: &Curve, end_ns: u64) -> Panel {
     }
 }
 
-/// The axis of elapsed time, and the nanoseconds in its unit.
+/// The axis of elapsed time, and the number of nanoseconds in its unit.
 fn time_axis(end_ns: u64) -> (Axis, f64) {
     let unit = unit_for(end_ns as f64 / 2.0);
     let end = end_ns.max(1) as f64 / unit.ns as f64;
     (Axis::numbers(&format!("elapsed time ({})", unit.symbol), 0.0, end), unit.ns as f64)
 }
 
-/// CPU time that each task had got by when, of the tasks that got most; `None` if no task ran.
+/// CPU time over time of the tasks with the most CPU time; `None` if no task ran.
 pub fn progress_panel(run: &RunResult, analysis: &Analysis) -> Option<Panel> {
     let end_ns = run.measures.totals.end_ns;
     let got = |task: &TaskAnalysis| task.progress.as_ref()?.cpu_time_ns.last().copied();
@@ -143,7 +144,7 @@ pub fn progress_panel(run: &RunResult, analysis: &Analysis) -> Option<Panel> {
     })
 }
 
-/// Shares of each task's life by state: groups of bars.
+/// Each task's shares of time by state, as groups of bars.
 fn states_panel(_: &RunResult, analysis: &Analysis) -> Option<Panel> {
     let tasks = || analysis.tasks.iter().take(TASKS_MAX);
     let mut states: Vec<&str> = Vec::new();
@@ -152,7 +153,7 @@ fn states_panel(_: &RunResult, analysis: &Analysis) -> Option<Panel> {
             states.push(&state.state);
         }
     }
-    // Waits on several objects are one state here.
+    // Add up the waits for all objects as one state.
     let share = |task: &TaskAnalysis, name: &str| -> f64 {
         task.states.iter().filter(|state| state.state == name).map(|state| state.share).sum()
     };

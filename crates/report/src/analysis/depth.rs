@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many tasks were runnable: over time, and on each CPU.
+//! The number of runnable tasks, over time and on each CPU.
 
 use super::charts::{depth_panel, panel_html, small_html};
 use super::{number_cell, table_foot, table_head};
@@ -9,10 +9,10 @@ use schedlab_metrics::analysis::Depth;
 use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
-/// CPUs that the table shows.
+/// Maximum number of CPUs in the table.
 const CPUS_MAX: usize = 256;
 
-/// The picture of the run and the table of its CPUs.
+/// Writes the picture of the run and the table of its CPUs.
 pub fn depth_part(id: &str, run: &RunResult, analysis: &Analysis) -> String {
     let end_ns = run.measures.totals.end_ns;
     let whole = &analysis.depth;

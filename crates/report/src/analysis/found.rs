@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the analysis found: tasks that waited too long, CPUs that were idle beside waiting tasks.
+//! Findings of the analysis: tasks that waited too long, and CPUs that were idle while tasks
+//! waited.
 
 use super::{id_of, number_cell, table_foot, table_head};
 use crate::html::escape;
@@ -8,10 +9,10 @@ use schedlab_metrics::Analysis;
 use schedlab_metrics::analysis::{Findings, Starved, Wasted};
 use std::fmt::Write as _;
 
-/// Tasks that a row names.
+/// Maximum number of tasks that a row names.
 const NAMED: usize = 3;
 
-/// Both lists; where nothing was found a sentence says so.
+/// Writes both lists, or a sentence in place of an empty one.
 pub fn found_part(id: &str, analysis: &Analysis) -> String {
     let (starved, wasted) = (&analysis.starved, &analysis.wasted);
     let limit = duration(starved.threshold_ns as f64);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The analysis of runs that were made with one: what each task did, who kept it waiting, how deep
-//! the run queues were, how tasks advanced, and what was found wrong. Pictures and
-//! tables that sort.
+//! The analysis of runs, as pictures and sortable tables: what each task did, who kept it waiting,
+//! how deep the run queues were, how tasks advanced, and the findings.
 
 mod charts;
 mod depth;
@@ -20,10 +19,10 @@ use schedlab_metrics::analysis::TaskAnalysis;
 use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
-/// Runs of one experiment that are shown.
+/// Maximum number of runs shown for one experiment.
 const RUNS_MAX: usize = 8;
 
-/// The section of one experiment; empty if no run of it was analysed.
+/// Writes the section of one experiment; empty if none of its runs was analysed.
 pub fn analysis_section(group: &Group<'_>) -> String {
     let runs = analysed_runs(group);
     if runs.is_empty() {
@@ -50,7 +49,7 @@ pub fn analysis_section(group: &Group<'_>) -> String {
     out
 }
 
-/// The picture of the CPU time that tasks had got; empty if no task ran.
+/// The picture of the tasks' CPU time over time; empty if no task ran.
 fn progress_part(run: &RunResult, analysis: &Analysis) -> String {
     let Some(panel) = charts::progress_panel(run, analysis) else { return String::new() };
     let got = |task: &TaskAnalysis| {
@@ -75,12 +74,12 @@ fn analysed_runs<'a>(group: &Group<'a>) -> Vec<(String, &'a RunResult, &'a Analy
         .collect()
 }
 
-/// A task for people: its name, and its process id where it has one.
+/// A task's name for people, with its process id if known.
 fn id_of(name: &str, pid: Option<u32>) -> String {
     pid.map_or_else(|| name.to_string(), |pid| format!("{name} {pid}"))
 }
 
-/// The head of a table that sorts: names, and whether the column holds numbers.
+/// The head of a sortable table. Each column has a name and a flag for numbers.
 fn table_head(id: &str, heads: &[(&str, bool)]) -> String {
     let mut out =
         format!("<div class=\"scroll\"><table class=\"sortable\" id=\"{id}\">\n<thead><tr>");
@@ -101,7 +100,7 @@ fn table_foot(id: &str) -> String {
     )
 }
 
-/// A cell with a number by which the column sorts.
+/// A cell with the number by which its column is sorted.
 fn number_cell(value: impl std::fmt::Display, text: &str) -> String {
     format!("<td class=\"num\" data-v=\"{value}\">{text}</td>")
 }

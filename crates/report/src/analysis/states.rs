@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each task did with its life, as a bar, and who ran while it waited. Tasks of one name are
-//! together, those that lost most time first.
+//! What each task did, as a bar of states, and which tasks ran while it waited. Tasks of one name
+//! form a group; the group that lost most time is first.
 
 use super::{id_of, number_cell, table_foot, table_head};
 use crate::html::escape;
@@ -11,12 +11,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Tasks that the table shows.
+/// Maximum number of tasks in the table.
 const TASKS_MAX: usize = 200;
-/// Objects and antagonists that a row names.
+/// Maximum number of objects or antagonists that a row names.
 const NAMED: usize = 3;
 
-/// States in the order of a bar. The style sheet has a colour for each.
+/// States in the order of a bar. The style sheet defines a colour for each.
 const STATES: [(&str, &str); 6] = [
     ("running", "on a CPU"),
     ("runnable", "on a run queue"),
@@ -54,8 +54,8 @@ pub fn states_part(id: &str, analysis: &Analysis) -> String {
     out
 }
 
-/// Sorts tasks by the time that all tasks of their name waited for a CPU, then by their own. Tasks
-/// without process ids, as in a simulation, stay in the order of the workload.
+/// Sorts tasks by the time that all tasks of their name waited for a CPU, then by their own waiting
+/// time. Tasks without process ids, as in a simulation, keep the order of the workload.
 fn by_time_lost(tasks: &[TaskAnalysis]) -> Vec<&TaskAnalysis> {
     let mut rows: Vec<&TaskAnalysis> = tasks.iter().collect();
     if tasks.iter().all(|task| task.pid.is_none()) {
@@ -116,7 +116,7 @@ fn blocked_on(states: &[StateTime]) -> String {
     named.take(NAMED).collect::<Vec<_>>().join(", ")
 }
 
-/// `hog (3 tasks) 12 ms, sh 8 3 ms`; by task in results of older versions.
+/// `hog (3 tasks) 12 ms, sh 8 3 ms`. Results of older versions list single tasks instead of names.
 fn ran(task: &TaskAnalysis) -> String {
     let timed = |who: String, ns: u64| escape(&format!("{who} {}", duration(ns as f64)));
     let name = |one: &NamedAntagonist| match one.nr_tasks {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a figure is: panels with axes and series. The page and files are drawn from it alike.
+//! Describes a figure: panels with axes and series. Pages and files draw the same description.
 
 use super::panel::{left_of, panel_body, panel_height};
 use super::path::Path;
@@ -12,38 +12,38 @@ use std::fmt::Write as _;
 /// A figure.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Title; the page has it in the caption, a file above the panels.
+    /// Title. The page puts it into the caption, a file above the panels.
     pub title: String,
-    /// Panels side by side where there is room, at least 1.
+    /// Maximum number of panels in a row, at least 1.
     pub columns: usize,
     /// Panels, row by row.
     pub panels: Vec<Panel>,
 }
 
-/// A pair of axes and what lies between them.
+/// A pair of axes with everything drawn between them.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
     /// Title; empty for none.
     pub title: String,
-    /// What follows the title in a lighter colour, such as the lane.
+    /// Text after the title in a lighter colour, such as the lane.
     pub note: String,
-    /// Whether it lies on a tinted ground: values that are not ours.
+    /// Whether the background is tinted, for values from another publication.
     pub is_tinted: bool,
-    /// Height between the axes.
+    /// Height of the plot.
     pub height: f64,
-    /// The axis of x or of groups.
+    /// The axis of x values or groups.
     pub along: Axis,
     /// The axis of values.
     pub value: Axis,
-    /// Whether `along` runs down the left side and values to the right.
+    /// Whether the panel is turned: `along` runs down the left side, and values run to the right.
     pub is_lying: bool,
-    /// A dotted line across at this place of `along`.
+    /// Position on `along` of a dotted line across the plot.
     pub rule: Option<f64>,
     /// Whether a wide panel names its lines at their ends.
     pub has_end_names: bool,
-    /// Whether there is room for nothing but the series.
+    /// Whether the panel shows only the series, as in a small picture.
     pub is_bare: bool,
-    /// Series; later ones lie above earlier ones.
+    /// Series; later ones are drawn over earlier ones.
     pub series: Vec<Series>,
 }
 
@@ -52,7 +52,7 @@ pub struct Panel {
 pub enum Axis {
     /// Numbers from `low` to `high`.
     Numbers {
-        /// What they are, with the unit.
+        /// Quantity, with its unit.
         label: String,
         /// Least number.
         low: f64,
@@ -61,7 +61,7 @@ pub enum Axis {
         /// Which numbers get a tick.
         ticks: Ticks,
     },
-    /// Names, each with a slot of the same size.
+    /// Names, each with an equal share of the axis.
     Names(Vec<String>),
 }
 
@@ -83,34 +83,35 @@ impl Axis {
 pub enum Ticks {
     /// Round numbers.
     Round,
-    /// Whole numbers: there is no half task.
+    /// Whole numbers only: there is no half task.
     Whole,
     /// Powers of ten; the axis is logarithmic.
     Decades,
 }
 
-/// Numbers that belong together.
+/// The points that form one line, area or set of bars.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// Name in the legend; empty for none.
     pub name: String,
-    /// What follows the name in a lighter colour.
+    /// Text after the name in a lighter colour.
     pub note: String,
-    /// Colour, marker and whether the line is dashed and its marks hollow; `None`: colour of text.
+    /// Colour, marker, and dashed with hollow marks or not; `None`: the colour of text.
     pub style: Option<Style>,
     /// How it is drawn.
     pub form: Form,
-    /// Numbers, by x. A [`Form::Band`] draws `ci95` as a band; other forms draw it as error bars.
+    /// Points, sorted by x. A [`Form::Band`] draws `ci95` as a band; other forms draw it as error
+    /// bars.
     pub points: Vec<DrawnPoint>,
 }
 
 /// How a series is drawn.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Form {
-    /// A line with a mark at each point and a band over the intervals.
+    /// A line with a mark at each point and a band for the intervals.
     #[default]
     Band,
-    /// A line with marks of half width `r`, dashed with `dash`, error bars over the intervals.
+    /// A line with marks of half width `r`, dashed with `dash`, and error bars for the intervals.
     Line {
         /// Half width of a mark; 0 for none.
         r: f64,
@@ -126,23 +127,25 @@ pub enum Form {
         /// Half width.
         r: f64,
     },
-    /// Bars, or boxes where a point has quartiles; of several series in one slot each has its part.
+    /// Bars; or boxes, if a point has quartiles. Several series in one slot each have their own
+    /// part.
     Bars {
-        /// Which part, from 0.
+        /// Number of this series' part, from 0.
         part: usize,
-        /// Into how many parts a slot is divided.
+        /// Number of parts in a slot.
         parts: usize,
     },
 }
 
-/// Entries of a legend that a page shows.
+/// Maximum number of legend entries on a page.
 const KEYS_MAX: usize = 48;
 const KEY_LINE: f64 = 18.0;
-/// Room around the panels of a file.
+/// Margin around the panels of a file.
 const EDGE: f64 = 12.0;
 
 impl Chart {
-    /// Names of the series, each once, with the number by which the page hides it.
+    /// The series for the legend, each name once. Their indices are the numbers by which the page
+    /// hides series.
     fn keys(&self) -> Vec<&Series> {
         let mut keys: Vec<&Series> = Vec::new();
         for series in self.panels.iter().flat_map(|panel| &panel.series) {
@@ -157,7 +160,8 @@ impl Chart {
         self.panels.iter().map(|panel| left_of(panel, width)).fold(0.0, f64::max)
     }
 
-    /// The legend as HTML, each entry a button that hides its series; empty for fewer than two.
+    /// The legend as HTML, with a button for each entry that hides its series. Empty for fewer than
+    /// two entries.
     pub fn legend(&self) -> String {
         let keys = self.keys();
         if keys.len() < 2 {
@@ -182,8 +186,7 @@ impl Chart {
         out + "</ul>\n"
     }
 
-    /// The panels as HTML, each `wide` units wide, and once more for a phone if `narrow` says how
-    /// wide there.
+    /// The panels as HTML, each `wide` units wide. With `narrow`, also in that width for phones.
     pub fn page(&self, wide: f64, narrow: Option<f64>) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let mut out = format!("<div class=\"picture\" style=\"--columns:{columns}\">");
@@ -211,7 +214,7 @@ impl Chart {
         out + "</div>"
     }
 
-    /// One panel as an element of the page.
+    /// One panel as an SVG element of the page.
     fn panel(&self, index: usize, width: f64) -> String {
         let panel = &self.panels[index];
         let mut svg = Svg::default();
@@ -260,7 +263,7 @@ impl Chart {
         svg.for_file((whole, y + EDGE))
     }
 
-    /// Draws the legend in lines that fit `whole`; gives where it ends.
+    /// Draws the legend in lines of width `whole`. Returns the position below it.
     fn file_legend(&self, svg: &mut Svg, top: f64, whole: f64) -> f64 {
         let keys = self.keys();
         if keys.len() < 2 {
@@ -284,24 +287,24 @@ impl Chart {
     }
 }
 
-/// Whether two series have one entry in the legend.
+/// Whether two series share one legend entry.
 pub fn is_same(a: &Series, b: &Series) -> bool {
     a.name == b.name && a.note == b.note
 }
 
-/// Class of a series' colour.
+/// CSS class of a series' colour.
 pub fn colour_of(series: &Series) -> String {
     series.style.map_or_else(|| "ink".into(), |style| colour(style.colour))
 }
 
-/// A short stretch of the series, for the legends of the page.
+/// A short sample of the series, for legends on the page.
 fn swatch(series: &Series) -> String {
     let mut svg = Svg::default();
     draw_key(&mut svg, series, (0.0, 6.0));
     svg.for_page((30.0, 12.0), "").replacen("chart", "chart swatch", 1)
 }
 
-/// A short stretch in `style`, for a legend entry without a series.
+/// A short sample of `style`, for a legend entry without a series.
 pub fn style_swatch(style: Style) -> String {
     swatch(&Series { style: Some(style), ..Series::default() })
 }
@@ -337,7 +340,7 @@ fn draw_key(svg: &mut Svg, series: &Series, (x, y): (f64, f64)) {
     svg.close();
 }
 
-/// Dashes of a series' line.
+/// Dash pattern of a series' line.
 pub fn dash_of(style: Style, form: Form) -> &'static str {
     match form {
         Form::Line { dash, .. } => dash,

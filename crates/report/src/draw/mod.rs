@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures: a description ([`Chart`]) and the one place that draws it, as SVG for the page and for
-//! files. The code of the page adds what a picture cannot do: it reads values and hides series.
+//! Figures: a description ([`Chart`]), and the only code that draws it, as SVG for pages and files.
+//! The page's own script adds what a picture lacks: it reads values and hides series.
 
 mod chart;
 mod panel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws a panel: axes, then its series.
+//! Draws a panel: its axes, then its series.
 
 use super::chart::{Axis, Form, Panel, Series, Ticks, colour_of, dash_of, is_same};
 use super::path::Path;
@@ -7,20 +7,20 @@ use super::scale::Scale;
 use super::svg::{Svg, fitted, width_of};
 use schedlab_lab::redrawn::DrawnPoint;
 
-/// Room right of the plot, and where the lines are named at their ends.
+/// Space to the right of the plot; the second value is for names at the ends of lines.
 const RIGHT: f64 = 14.0;
 const RIGHT_NAMES: f64 = 142.0;
-/// A panel as wide as this has room for names at the ends of its lines.
+/// Minimum width of a panel for names at the ends of its lines.
 const NAMES_WIDTH_MIN: f64 = 440.0;
-/// Height of a line of labels, and of names that rise to their group.
+/// Height of a line of labels; the second value is for slanted names.
 const LABEL: f64 = 18.0;
 const SLANTED: f64 = 62.0;
-/// Distance of names at the ends of lines.
+/// Distance between names at the ends of lines.
 const NAME_LINE: f64 = 14.0;
-/// Slots of a panel that get a tick each, at most.
+/// Maximum number of slots that each get a tick.
 const SLOTS_MAX: usize = 64;
 
-/// Where numbers of a panel lie.
+/// The plot area of a panel, with its scales.
 struct Frame {
     left: f64,
     right: f64,
@@ -32,12 +32,12 @@ struct Frame {
 }
 
 impl Frame {
-    /// The place of distances along and up.
+    /// The point at these distances on both axes, turned if the panel is.
     fn turned(&self, along: f64, value: f64) -> (f64, f64) {
         if self.is_lying { (value, along) } else { (along, value) }
     }
 
-    /// The place of a value; `None` where an axis does not have it.
+    /// The point of a value; `None` if it is outside an axis.
     fn at(&self, along: f64, value: f64) -> Option<(f64, f64)> {
         Some(self.turned(self.along.at(along)?, self.value.at(value)?))
     }
@@ -46,7 +46,7 @@ impl Frame {
         series.points.iter().filter_map(|point| self.at(point.x, point.y)).collect()
     }
 
-    /// Where the axis of places is.
+    /// The position of the axis of places.
     fn base(&self) -> f64 {
         self.value.clamped(0.0)
     }
@@ -77,7 +77,7 @@ fn ticks_of(axis: &Axis, scale: &Scale, count: usize) -> Vec<(f64, String)> {
     }
 }
 
-/// The axes that stand upright and lie.
+/// The vertical and the horizontal axis.
 fn upright_and_flat(panel: &Panel) -> (&Axis, &Axis) {
     if panel.is_lying { (&panel.along, &panel.value) } else { (&panel.value, &panel.along) }
 }
@@ -88,7 +88,7 @@ fn upright_ticks(panel: &Panel, scale: &Scale) -> Vec<(f64, String)> {
     ticks_of(upright_and_flat(panel).0, scale, if is_each { room.min(24) } else { room.min(6) })
 }
 
-/// Room that the labels of the upright axis need in a panel of `width`.
+/// Space for the labels of the vertical axis in a panel of `width`.
 pub fn left_of(panel: &Panel, width: f64) -> f64 {
     if panel.is_bare {
         return 1.0;
@@ -122,8 +122,8 @@ pub fn panel_height(panel: &Panel) -> f64 {
     head_of(panel) + panel.height + foot_of(panel)
 }
 
-/// Draws `panel` at a place with its plot `left` of the panel's begin, `keys` being the entries of
-/// the legend. Gives where the plot begins and ends across.
+/// Draws `panel` at a position. Its plot starts `left` units from the panel's left edge; `keys` are
+/// the legend's entries. Returns the plot's left and right ends.
 pub fn panel_body(
     svg: &mut Svg,
     panel: &Panel,
@@ -140,7 +140,7 @@ pub fn panel_body(
     let (left, right) = (x + left, x + width - right);
     let (top, bottom) = (y + head_of(panel), y + head_of(panel) + panel.height);
     let (along, value) = if panel.is_lying {
-        // The first name is on top.
+        // Put the first name on top.
         (scale_of(&panel.along, top, bottom), scale_of(&panel.value, left, right))
     } else {
         (scale_of(&panel.along, left, right), scale_of(&panel.value, bottom, top))
@@ -195,7 +195,7 @@ fn axes(svg: &mut Svg, panel: &Panel, frame: &Frame, x: f64) {
             grid.segment((at, top), (at, bottom));
         }
         axis.segment((at, bottom), (at, bottom + 4.0));
-        // The last label ends with the panel.
+        // Keep the last label within the panel.
         let middle = at.min(right + RIGHT - width_of(&label) / 2.0);
         svg.text("mid", (middle, bottom + 16.0), &label);
     }
@@ -300,7 +300,7 @@ fn intervals(series: &Series, frame: &Frame) -> Path {
     bars
 }
 
-/// A line over an interval with a short stroke at each end.
+/// Draws a line over an interval with a short cross stroke at each end.
 fn interval(path: &mut Path, frame: &Frame, at: f64, ends: [f64; 2]) {
     let [low, high] = ends.map(|end| frame.value.clamped(end));
     path.segment(frame.turned(at, low), frame.turned(at, high));
@@ -309,8 +309,8 @@ fn interval(path: &mut Path, frame: &Frame, at: f64, ends: [f64; 2]) {
     }
 }
 
-/// A bar from the axis to the value, or a box of quartiles with the median across and lines to the
-/// least and the greatest value.
+/// Draws a bar from the axis to the value, or a box of quartiles with the median and whiskers to
+/// the least and the greatest value.
 fn bar(svg: &mut Svg, point: &DrawnPoint, frame: &Frame, (from, thick): (f64, f64)) {
     let (to, middle) = (from + (thick - 0.8).max(0.8), from + thick / 2.0);
     let (mut block, mut thin, mut median) = (Path::default(), Path::default(), Path::default());
@@ -340,7 +340,7 @@ fn bar(svg: &mut Svg, point: &DrawnPoint, frame: &Frame, (from, thick): (f64, f6
     svg.path("median", &median);
 }
 
-/// Names right of the last points of lines, pushed apart so that none covers another.
+/// Draws names to the right of the lines' last points, moved apart so that they do not overlap.
 fn end_names(svg: &mut Svg, panel: &Panel, frame: &Frame, keys: &[&Series]) {
     let last = |series| frame.places(series).last().copied();
     let mut ends: Vec<(&Series, (f64, f64))> = panel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Outlines as SVG path data, in tenths of a unit and relative, which is the shortest way to write
-//! them: a report holds many thousands of points.
+//! Outlines as SVG path data. Coordinates are relative and in tenths of a unit: the shortest
+//! notation, because a report has many thousands of points.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, Default)]
 pub struct Path {
     data: String,
-    /// Where the pen is, in tenths.
+    /// Position of the pen, in tenths.
     pen: [i64; 2],
 }
 
 impl Path {
-    /// Whether nothing was drawn.
+    /// Whether nothing has been drawn.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
@@ -23,7 +23,7 @@ impl Path {
         &self.data
     }
 
-    /// Lifts the pen and puts it down at a place.
+    /// Moves the pen to a point without drawing.
     pub fn move_to(&mut self, (x, y): (f64, f64)) -> &mut Self {
         self.pen = [tenths(x), tenths(y)];
         self.data.push('M');
@@ -35,7 +35,7 @@ impl Path {
         self
     }
 
-    /// Draws a straight line to a place.
+    /// Draws a straight line to a point.
     pub fn line_to(&mut self, (x, y): (f64, f64)) -> &mut Self {
         let to = [tenths(x), tenths(y)];
         let [dx, dy] = [to[0] - self.pen[0], to[1] - self.pen[1]];
@@ -62,25 +62,25 @@ impl Path {
         self
     }
 
-    /// A straight line of its own.
+    /// Draws a separate straight line.
     pub fn segment(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.move_to(from).line_to(to);
     }
 
-    /// A rectangle between two corners.
+    /// Draws a rectangle between two corners.
     pub fn rect(&mut self, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
         self.move_to((x0, y0)).line_to((x1, y0)).line_to((x1, y1)).line_to((x0, y1));
         self.data.push('z');
     }
 
-    /// A line of no length: round ends make a dot of it, as wide as the stroke.
+    /// Draws a dot: a line of length 0, which round ends make as wide as the stroke.
     pub fn dot(&mut self, at: (f64, f64)) {
         self.move_to(at);
         self.data.push_str("h0");
     }
 
-    /// A line through `points`. Points that a straight line passes within a quarter of a unit are
-    /// left out.
+    /// Draws a line through `points`, without the points that a straight line passes within a
+    /// quarter of a unit.
     pub fn line(&mut self, points: &[(f64, f64)]) {
         let kept = simplified(points);
         let Some((first, rest)) = kept.split_first() else { return };
@@ -90,8 +90,8 @@ impl Path {
         }
     }
 
-    /// A marker with half width `r` centred at a place; `shape` counts circle, square, triangle,
-    /// diamond, triangle down, cross, plus, star.
+    /// Draws a marker with half width `r` centred at a point. `shape` counts circle, square,
+    /// triangle, diamond, triangle down, cross, plus, star.
     pub fn marker(&mut self, shape: usize, r: f64, (x, y): (f64, f64)) {
         let mut outline = |points: &[(f64, f64)]| {
             for (index, (dx, dy)) in points.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Path {
         }
     }
 
-    /// Straight strokes through a centre, each from a corner to the opposite one.
+    /// Draws straight strokes through a centre, each between opposite corners.
     fn strokes(&mut self, (x, y): (f64, f64), r: f64, corners: &[(f64, f64)]) {
         for (dx, dy) in corners {
             self.segment((x + dx * r, y + dy * r), (x - dx * r, y - dy * r));
@@ -131,7 +131,7 @@ fn tenths(value: f64) -> i64 {
     (value * 10.0).round() as i64
 }
 
-/// A number of tenths without needless digits.
+/// Writes a number of tenths without trailing zeros.
 fn number(out: &mut String, tenths: i64) {
     if tenths < 0 {
         out.push('-');
@@ -145,8 +145,8 @@ fn number(out: &mut String, tenths: i64) {
     }
 }
 
-/// The points that a line needs to pass all of `points` within a quarter of a unit (Douglas and
-/// Peucker, 1973), in order.
+/// The points, in order, of the shortest line that passes all of `points` within a quarter of a
+/// unit (Douglas and Peucker, 1973).
 fn simplified(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const TOLERANCE: f64 = 0.25;
     if points.len() < 3 {
@@ -169,7 +169,7 @@ fn simplified(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().zip(kept).filter_map(|(point, kept)| kept.then_some(*point)).collect()
 }
 
-/// How far `point` is from the line through `a` and `b`.
+/// Distance of `point` from the line through `a` and `b`.
 fn distance(point: (f64, f64), a: (f64, f64), b: (f64, f64)) -> f64 {
     let ((dx, dy), (px, py)) = ((b.0 - a.0, b.1 - a.1), (point.0 - a.0, point.1 - a.1));
     let length = dx.hypot(dy);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a value to its place, and round values for ticks.
+//! Maps values to positions on an axis, and finds round values for ticks.
 
 /// A linear or logarithmic axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -12,20 +12,20 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Values `low` to `high` lie at `from` to `to`.
+    /// A linear axis that puts the values `low` to `high` at `from` to `to`.
     pub fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, from, to, is_log: false }
     }
 
-    /// The same by their logarithms; both above 0.
+    /// A logarithmic axis that puts the values `low` to `high`, both above 0, at `from` to `to`.
     pub fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = if high > low { high } else { low * 10.0 };
         Self { low, high, from, to, is_log: true }
     }
 
-    /// Where a value lies; `None` below a logarithmic axis, and of what is no number.
+    /// Position of a value; `None` if it is below a logarithmic axis or not a number.
     pub fn at(&self, value: f64) -> Option<f64> {
         let part = if self.is_log {
             if value < self.low {
@@ -38,12 +38,13 @@ impl Scale {
         part.is_finite().then(|| self.from + part.clamp(-0.02, 1.02) * (self.to - self.from))
     }
 
-    /// The same; what lies outside is put on the nearest end.
+    /// Position of a value. A value outside the axis gets the position of the nearest end.
     pub fn clamped(&self, value: f64) -> f64 {
         self.at(value.clamp(self.low, self.high)).unwrap_or(self.from)
     }
 
-    /// At most about `count` round values with their labels; with `is_whole` no fractions.
+    /// About `count` round values at most, with their labels. With `is_whole` they are whole
+    /// numbers.
     pub fn ticks(&self, count: usize, is_whole: bool) -> Vec<(f64, String)> {
         if self.is_log { self.decades(count) } else { self.steps(count, is_whole) }
     }
@@ -66,7 +67,7 @@ impl Scale {
 }
 
 /// Whether positive values span more than two decades, so that only a logarithmic axis shows all of
-/// them. Not so if one is 0 or below, which such an axis lacks.
+/// them. False if a value is 0 or below, because such an axis cannot show it.
 pub fn spans_decades(values: impl IntoIterator<Item = f64>) -> bool {
     let (low, high) = values
         .into_iter()
@@ -82,13 +83,13 @@ fn nice_step(least: f64) -> f64 {
     factors.into_iter().map(|f| f * power).find(|step| *step >= least * 0.999).unwrap_or(power)
 }
 
-/// A round value that is not below `value`: where an axis may end.
+/// A round value, not below `value`, at which an axis may end.
 pub fn nice_end(value: f64) -> f64 {
     let step = nice_step(value / 5.0);
     (value / step - 1e-9).ceil() * step
 }
 
-/// A value without needless digits, thousands as `k`.
+/// A value without needless digits, with thousands as `k`.
 fn label(value: f64) -> String {
     let rounded = (value * 1e9).round() / 1e9;
     let rounded = if rounded == 0.0 { 0.0 } else { rounded };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SVG text. The page and a file hold the same picture: looks are classes of assets/chart.css,
-//! which the page has once with the colours of light, dark and paper, and each file for itself with
-//! those of paper.
+//! Writes SVG. The page and a file hold the same picture. Looks are classes of assets/chart.css.
+//! The page contains it once, with colours for light, dark and paper; each file contains it with
+//! the colours for paper.
 
 use super::path::Path;
 use crate::html::escape;
@@ -26,14 +26,14 @@ pub fn colour(index: usize) -> String {
     format!("c{}", index % COLOURS.len())
 }
 
-/// A picture in the making.
+/// A picture under construction.
 #[derive(Debug, Default)]
 pub struct Svg {
     body: String,
 }
 
 impl Svg {
-    /// Opens a group of `class`; with `line` the page can hide it by that number.
+    /// Opens a group of `class`. With `line`, the page can hide the group by that number.
     pub fn open(&mut self, class: &str, line: Option<usize>) {
         let _ = match line {
             Some(line) => write!(self.body, "<g class=\"{class}\" data-line=\"{line}\">"),
@@ -53,7 +53,7 @@ impl Svg {
         }
     }
 
-    /// Draws an outline with a stroke of `width`, dashed as `dash` says if it says anything.
+    /// Draws an outline with a stroke of `width`, dashed with `dash` unless it is empty.
     pub fn stroke(&mut self, class: &str, path: &Path, width: f64, dash: &str) {
         if path.is_empty() {
             return;
@@ -65,14 +65,14 @@ impl Svg {
         let _ = write!(self.body, " d=\"{}\"/>", path.data());
     }
 
-    /// Writes a text with its begin at a place, or what `class` puts there.
+    /// Writes a text that starts at a position, or is aligned by `class`.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let text = escape(text);
         let _ =
             write!(self.body, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
     }
 
-    /// Writes a text that rises to its end at a place.
+    /// Writes a slanted text that ends at a position.
     pub fn slanted(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let _ = write!(
             self.body,
@@ -81,7 +81,7 @@ impl Svg {
         );
     }
 
-    /// The picture as an element of the page, with more attributes.
+    /// The picture as an element of the page, with extra attributes.
     pub fn for_page(self, (width, height): (f64, f64), attributes: &str) -> String {
         format!(
             "<svg class=\"chart\" width=\"{width:.0}\" height=\"{height:.0}\" \
@@ -112,12 +112,12 @@ impl Svg {
     }
 }
 
-/// About how wide `text` is at 12 units.
+/// Approximate width of `text` at a size of 12 units.
 pub fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * 6.8
 }
 
-/// `text`, cut with an ellipsis where it is wider than `width`.
+/// `text`, shortened with an ellipsis if wider than `width`.
 pub fn fitted(text: &str, width: f64) -> String {
     if width_of(text) <= width {
         return text.into();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU timeline as a still picture, a Gantt chart for slides: CPU lanes, and a row for each
-//! task with its arrival, its time on a CPU and, in a lighter tone, its waits for one. At most one
-//! block for each half unit of width, so that a picture of a million slices stays small.
+//! The CPU timeline as a still picture: a Gantt chart for slides. It has a lane for each CPU and a
+//! row for each task. A row shows the task's arrival, its time on a CPU and, in a lighter tone, its
+//! waits for one. It draws at most one block for each half unit of width, so that a picture of a
+//! million slices stays small.
 
 use super::path::Path;
 use super::scale::Scale;
@@ -11,24 +12,24 @@ use crate::style::COLOURS;
 use crate::timeline::{PanelTask, Timeline};
 use schedlab_run::Slice;
 
-/// Narrow, so that text is large where the picture fills a slide.
+/// Narrow, so that text is large when the picture fills a slide.
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 62.0;
 const HEAD: f64 = 28.0;
 const FOOT: f64 = 48.0;
-/// Height of CPU lanes, and of task rows where they are few and where they are many.
+/// Heights of CPU lanes, and of task rows if they are few or many.
 const LANE: f64 = 24.0;
 const ROW: f64 = 20.0;
 const ROW_OF_MANY: f64 = 12.0;
-/// Tasks that count as few.
+/// Maximum number of tasks that count as few.
 const FEW: usize = 24;
-/// Room between the blocks of neighbouring rows.
+/// Gap between the blocks of neighbouring rows.
 const GAP: f64 = 3.0;
-/// Colours on which dark text reads better than white.
+/// Colours that need dark text.
 const LIGHT: [usize; 4] = [3, 4, 5, 7];
-/// Rows drawn at most for one run; the caption of the page says the same of its own limit.
+/// Maximum number of rows for one run. The page's caption states the same limit for itself.
 const ROWS_MAX: usize = 200;
 
 /// All runs of one experiment, stacked on one time axis.
@@ -46,7 +47,7 @@ pub fn timeline_file(title: &str, runs: &[Timeline<'_>]) -> String {
     for (value, label) in time.ticks(10, false) {
         let x = time.clamped(value);
         grid.segment((x, TOP), (x, bottom));
-        // The last label ends with the picture.
+        // Keep the last label within the picture.
         let middle = x.min(WIDTH - 4.0 - width_of(&label) / 2.0);
         svg.text("mid", (middle, bottom + 16.0), &label);
     }
@@ -65,7 +66,7 @@ pub fn timeline_file(title: &str, runs: &[Timeline<'_>]) -> String {
     svg.for_file((WIDTH, height))
 }
 
-/// What the marks mean.
+/// Draws the key of the marks.
 fn legend(svg: &mut Svg) {
     let y = 38.0;
     let mut x = LEFT;
@@ -87,7 +88,7 @@ fn legend(svg: &mut Svg) {
     svg.text("", (x + 14.0, y + 10.0), "arrival");
 }
 
-/// An arrow of this height that stands on a place.
+/// Draws an upward arrow of this height from a point.
 fn arrival(path: &mut Path, (x, y): (f64, f64), height: f64) {
     path.segment((x, y), (x, y - height));
     for side in [-3.0, 3.0] {
@@ -104,7 +105,7 @@ fn height_of(run: &Timeline<'_>) -> f64 {
     HEAD + run.cpus.len() as f64 * LANE + 4.0 + rows * row_of(run) + 10.0
 }
 
-/// A run and the units of width that a nanosecond has.
+/// A run, and the width of a nanosecond in units.
 struct Still<'s> {
     run: &'s Timeline<'s>,
     scale: f64,
@@ -146,8 +147,8 @@ impl Still<'_> {
         }
     }
 
-    /// Blocks in a lighter tone where the task with this number was runnable: from its release or
-    /// the loss of its CPU until it ran again, or until the run ended.
+    /// Draws blocks in a lighter tone while the task with this number was runnable: from its
+    /// release, or from losing its CPU, until it ran again or the run ended.
     fn waits(&self, svg: &mut Svg, (y, height): (f64, f64), index: usize) {
         let task = &self.run.tasks[index];
         let mut since = Some(self.run.origin_ns.saturating_add(task.release_ns));
@@ -169,7 +170,7 @@ impl Still<'_> {
         svg.close();
     }
 
-    /// Names of tasks in the blocks that have room for them.
+    /// Writes names of tasks into the blocks that are wide enough.
     fn names(&self, svg: &mut Svg, blocks: &[Block], y: f64) {
         for block in blocks {
             let Some(task) = self.run.tasks.get(block.task) else { continue };
@@ -182,8 +183,8 @@ impl Still<'_> {
         }
     }
 
-    /// Blocks of the slices that `belongs` takes; one that would start within half a unit of the
-    /// last one's end and has its colour extends it.
+    /// Blocks of the slices that `belongs` accepts. A block that starts within half a unit of the
+    /// previous block's end, with the same colour, extends it.
     fn blocks(&self, belongs: impl Fn(&Slice) -> bool) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         for slice in self.run.slices.iter().filter(|slice| belongs(slice)) {
@@ -219,7 +220,7 @@ fn draw_blocks(svg: &mut Svg, blocks: &[Block], (y, height): (f64, f64)) {
     }
 }
 
-/// Name and process id of a task; where both are too wide, the name is cut.
+/// Name and process id of a task; if both are too wide, the name is shortened.
 fn label(task: &PanelTask) -> String {
     let pid = task.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
     fitted(&task.name, LEFT - 14.0 - width_of(&pid)) + &pid
@@ -260,7 +261,7 @@ mod tests {
         assert!(svg.contains("CPU 0") && svg.contains("run, simulated"));
     }
 
-    /// The places of all texts with this content: x, and the class.
+    /// The positions of all texts with this content: x, and the class.
     fn texts<'s>(svg: &'s str, wanted: &str) -> Vec<(f64, &'s str)> {
         let of = |text: &'s str| {
             let (attributes, content) = text.split_once('>')?;

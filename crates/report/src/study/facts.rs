@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a study was run: machines, kernels, what bears on its numbers, repetitions, order.
+//! How a study ran: machines, kernels, conditions that affect its numbers, repetitions, order.
 
 use crate::group::Group;
 use crate::html::escape;
@@ -8,7 +8,7 @@ use schedlab_run::{LaneKind, RunResult};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Settings of a real machine that a reader of a study must know, with their names for people.
+/// Settings of a real machine that a reader of a study must know, with labels.
 const SETTINGS: [(&str, &str); 6] = [
     ("kernel.sched_rt_runtime_us", "real-time tasks are held to (sched_rt_runtime_us, in 1 s)"),
     ("kernel.sched_rr_timeslice_ms", "quantum of RR (sched_rr_timeslice_ms)"),
@@ -18,7 +18,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("clock", "clock of the guest"),
 ];
 
-/// A list of facts; nothing if the study has no run.
+/// A list of facts; empty if the study has no run.
 pub fn facts(study: &str, groups: &[Group<'_>]) -> String {
     let runs: Vec<&RunResult> = groups
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of a study: the frame that every figure of the report has, around panels.
+//! The figures of a study: panels in the frame that every figure of the report has.
 
 use super::panels::study_chart;
 use super::tables::table_id;
@@ -14,7 +14,7 @@ use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnTable};
 use serde::Serialize;
 use serde_json::json;
 
-/// Width of the panels of a figure side by side, and of one on a phone.
+/// Width of a figure's panels side by side, and of one panel on a phone.
 const WIDE: f64 = 1040.0;
 const NARROW: f64 = 340.0;
 
@@ -27,7 +27,7 @@ fn id_of(drawn: &Drawn) -> String {
     format!("figure-{}", slug(&drawn.id))
 }
 
-/// Figures of a study, each with a panel; `number` counts on.
+/// Renders the figures of a study that have a panel; `number` continues the numbering.
 pub fn study_figures<'d>(
     figures: impl Iterator<Item = &'d Drawn>,
     claims: &[ClaimResult],
@@ -51,7 +51,7 @@ pub fn figure_files(figures: &[Drawn]) -> Vec<(String, String)> {
     with_panels.map(file).collect()
 }
 
-/// Ids of the figures and tables that a claim rests on, by the claim.
+/// Ids of the figures and tables behind each claim.
 pub fn of_claims<'d>(
     figures: impl Iterator<Item = &'d Drawn>,
     tables: impl Iterator<Item = &'d DrawnTable>,
@@ -108,7 +108,7 @@ fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
     }
 }
 
-/// What a figure shows, in words: where each series begins and ends.
+/// Describes a figure: where each series begins and ends.
 fn alternative(drawn: &Drawn) -> String {
     let mut text = format!("{}.", drawn.title);
     for panel in &drawn.panels {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page of a study holds: its own figures and tables filled with the runs, and a figure
-//! for each experiment that has published values.
+//! Makes the page of a study: fills its figures and tables from runs, and adds a figure for each
+//! experiment with published values.
 
 use super::StudyPage;
 use schedlab_lab::redrawn::{self, Drawn};
@@ -15,7 +15,8 @@ impl StudyPage {
             let drawn = redrawn::figure(&study.name, spec, results, nr_cpus);
             with_changes(drawn, study, &spec.experiment.values(), results)
         });
-        // A figure of the study's own that has the original's values makes theirs superfluous.
+        // If one of the study's own figures has the original's values, the experiments need no
+        // figure of them.
         let is_drawn = |result: &&ExperimentResult| {
             let mut with = study.figures.iter().filter(|figure| figure.published.is_some());
             with.any(|figure| figure.experiment.values().contains(&result.experiment.name))
@@ -36,7 +37,7 @@ impl StudyPage {
     }
 }
 
-/// The figure of an experiment's published values, with the claims that rest on the experiment.
+/// The figure of an experiment's published values, with the claims based on the experiment.
 fn published_figure(study: &Study, result: &ExperimentResult) -> Option<Drawn> {
     let name = &result.experiment.name;
     let is_about = |claim: &&schedlab_lab::claims::Claim| {
@@ -47,8 +48,8 @@ fn published_figure(study: &Study, result: &ExperimentResult) -> Option<Drawn> {
     Some(with_changes(drawn, study, std::slice::from_ref(name), std::slice::from_ref(result)))
 }
 
-/// Says where runs have other parameters than the study's file wants, as a quick reproduction's do:
-/// a figure with a fifth of the work has a fifth of the height.
+/// Notes where runs have other parameters than the study's file, as in a quick reproduction. A
+/// figure with a fifth of the work has a fifth of the height.
 fn with_changes(
     drawn: Drawn,
     study: &Study,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The index of a reproduction: what holds, study by study, with the way to each page.
+//! The index of a reproduction: verdicts study by study, with links to their pages.
 
 use super::verdicts::{Outcome, cells, count, counts, legend};
 use super::{Part, Site};
@@ -24,7 +24,7 @@ const FOOT: &str = "<footer>\n<p class=\"made\">Keep this file and the pages of 
     </footer>\n";
 
 impl Site<'_> {
-    /// The index.
+    /// Renders the index.
     pub fn index(&self) -> String {
         let mut out = head(self.input.title);
         let _ = writeln!(out, "<main>\n<header>\n<h1>{}</h1>", escape(self.input.title));
@@ -53,7 +53,7 @@ impl Site<'_> {
         out
     }
 
-    /// The line below the title: what made the pages.
+    /// The line below the title: the command that made the pages.
     pub fn byline(&self) -> String {
         let mut out = String::new();
         if let Some(date) = self.input.date {
@@ -69,7 +69,7 @@ impl Site<'_> {
         out
     }
 
-    /// A row for each study, and one for all of them.
+    /// Writes a row for each study, and one for all studies.
     fn table(&self, out: &mut String) {
         *out += "<section id=\"studies\">\n<h2>What holds</h2>\n<div class=\"scroll\">\
                  <table class=\"verdicts\">\n<thead><tr><th scope=\"col\">study</th>";
@@ -109,7 +109,8 @@ fn counts_of(out: &mut String, claims: &[&ClaimResult]) {
     }
 }
 
-/// A study: title, author, what its page holds, a cell for each claim, the findings on demand.
+/// Writes a study: title, author, contents of its page, a cell for each claim, and findings that a
+/// click opens.
 fn card(out: &mut String, part: &Part<'_>) {
     let page = &part.page;
     let _ = write!(
@@ -139,7 +140,7 @@ fn card(out: &mut String, part: &Part<'_>) {
     *out += "</section>\n";
 }
 
-/// What the study says and what was found, in a sentence each.
+/// Each claim and its finding, in a sentence each.
 fn findings(part: &Part<'_>) -> String {
     let mut out = String::from("<ul>\n");
     for claim in &part.claims {

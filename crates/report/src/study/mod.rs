@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages of a reproduction: an index with all verdicts, and a page for each study: what it is
-//! about, how it was measured, its claims, its figures and tables beside the original's values, its
-//! experiments run by run.
+//! The pages of a reproduction: an index with all verdicts, and a page for each study. A study's
+//! page has its subject, its method, its claims, its figures and tables with the original's values,
+//! and its experiments run by run.
 //!
-//! `fill` makes a study and its results a [`StudyPage`]; `index` and `page` write HTML; `figures`
-//! and `tables` draw what the study's file asks for, `facts` says on which machines and how often
-//! it ran, `verdicts` counts and links claims.
+//! `fill` makes a [`StudyPage`] from a study and its results; `index` and `page` write HTML.
+//! `figures` and `tables` draw what the study's file asks for, `facts` lists the machines and
+//! repetitions, `verdicts` counts and links claims.
 
 mod facts;
 mod figures;
@@ -32,9 +32,9 @@ pub struct StudyPage {
     pub name: String,
     /// Title.
     pub title: String,
-    /// Who published it, and where; may be empty.
+    /// Author and publication; may be empty.
     pub author: String,
-    /// What it is about.
+    /// Description.
     pub text: String,
     /// The study's figures, redrawn.
     pub figures: Vec<Drawn>,
@@ -43,23 +43,23 @@ pub struct StudyPage {
 }
 
 impl StudyPage {
-    /// Figures that some run gave something to draw for.
+    /// Figures with data from at least one run.
     fn drawn(&self) -> impl Iterator<Item = &Drawn> {
         self.figures.iter().filter(|drawn| !drawn.panels.is_empty())
     }
 
-    /// Tables that have a row.
+    /// Tables with at least one row.
     fn filled(&self) -> impl Iterator<Item = &DrawnTable> {
         self.tables.iter().filter(|table| !table.rows.is_empty())
     }
 
-    /// The title; the name of a study that has none.
+    /// The title, or the name of a study without one.
     fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 }
 
-/// A file of a report.
+/// One file of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageFile {
     /// Name, without a directory.
@@ -68,7 +68,7 @@ pub struct PageFile {
     pub html: String,
 }
 
-/// A study with what belongs to it.
+/// A study with its experiments and claims.
 struct Part<'a> {
     page: StudyPage,
     /// Name of its file.
@@ -77,7 +77,7 @@ struct Part<'a> {
     claims: Vec<&'a ClaimResult>,
 }
 
-/// All pages link one another by these.
+/// File names for links between the pages.
 struct Site<'a> {
     input: &'a ReportInput<'a>,
     /// Name of the index.
@@ -85,11 +85,11 @@ struct Site<'a> {
     parts: Vec<Part<'a>>,
 }
 
-/// A study's page holds at most so much of timelines and progress curves: it stays below 1.5 MB.
+/// Limits on timelines and progress curves that keep a study's page below 1.5 MB.
 const LIMITS: Limits = Limits { slices_max: 100_000, progress_marks_max: 60_000 };
 
-/// The pages of a reproduction, the index last. `index` is its file name, such as `report.html`;
-/// the pages of studies are called after it: `report-s0.html`.
+/// Renders the pages of a reproduction, the index last. `index` is its file name, such as
+/// `report.html`; the studies' pages are named after it: `report-s0.html`.
 pub fn render_reproduction(
     input: &ReportInput<'_>,
     index: &str,
@@ -107,7 +107,7 @@ pub fn render_reproduction(
     Ok(files)
 }
 
-/// Every study with its experiments and claims. One that has these and no page gets a bare page.
+/// Every study with its experiments and claims. A study without a page of its own gets a bare one.
 fn parts<'a>(input: &'a ReportInput<'a>, groups: Vec<Group<'a>>, index: &str) -> Vec<Part<'a>> {
     let stem = index.strip_suffix(".html").unwrap_or(index);
     let mut parts: Vec<Part<'a>> = Vec::new();

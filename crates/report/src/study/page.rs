@@ -23,7 +23,7 @@ use schedlab_run::LaneKind;
 use std::fmt::Write as _;
 
 impl Site<'_> {
-    /// The page of the study with this place in the list.
+    /// Renders the page of the study at this index.
     pub fn study(&self, at: usize) -> Result<String, ReportError> {
         let part = &self.parts[at];
         let page = &part.page;
@@ -64,7 +64,7 @@ impl Site<'_> {
         Ok(out)
     }
 
-    /// Links to the index, to the study before and to the one after.
+    /// Links to the index, the previous study and the next one.
     fn pages_nav(&self, at: usize) -> String {
         let mut out = format!(
             "<nav class=\"pages\" aria-label=\"Pages\"><ul><li><a href=\"{}\">All studies</a></li>",
@@ -107,7 +107,7 @@ impl Site<'_> {
         }
     }
 
-    /// Each experiment folded, then the table of all runs.
+    /// Writes each experiment as a closed section, then the table of all runs.
     fn experiments(
         &self,
         out: &mut String,
@@ -169,7 +169,7 @@ fn about(out: &mut String, part: &Part<'_>) {
     *out += "</section>\n";
 }
 
-/// One sentence on what the study has and no run gave data for.
+/// Names, in one sentence, the parts of the study for which no run gave data.
 fn without_data(part: &Part<'_>) -> String {
     let page = &part.page;
     let figures = page.figures.iter().filter(|drawn| drawn.panels.is_empty());

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A study's figure as a chart: small panels in rows, the original's values on a tinted ground.
+//! A study's figure as a chart: small panels in rows. The original's values have a tinted
+//! background.
 
 use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end};
 use crate::style::Style;
 use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnPanel, DrawnPoint, DrawnSeries};
 
-/// Most panels side by side where the figure does not say.
+/// Default maximum number of panels in a row.
 const COLUMNS_MAX: usize = 4;
-/// Dashes of lines in their order: one that lies on another leaves gaps for it.
+/// Dash patterns in the order of lines: a line that covers another leaves gaps for it.
 const DASHES: [&str; 4] = ["", "9 5", "4 7", "2 9"];
-/// Processes that get a row each at most.
+/// Maximum number of processes with a row each.
 const ROWS_MAX: usize = 40;
 
 /// The chart of a figure.
@@ -23,7 +24,7 @@ pub fn study_chart(drawn: &Drawn) -> Chart {
     Chart { title: format!("{}. {}", drawn.id, drawn.title), columns, panels }
 }
 
-/// A panel and the figure that it is of.
+/// A panel and its figure.
 struct Look<'d> {
     drawn: &'d Drawn,
     panel: &'d DrawnPanel,
@@ -59,7 +60,7 @@ impl Look<'_> {
 
     fn series(&self, (index, one): (usize, &DrawnSeries)) -> Series {
         let count = self.panel.series.len();
-        // Earlier marks are larger: one that lies under another still shows around it.
+        // Earlier marks are larger, so that a covered mark remains visible around its edge.
         let below = (count - 1 - index).min(4) as f64;
         let form = match self.panel.kind {
             DrawnKind::Who | DrawnKind::Progress => Form::Dots { r: 1.7 },
@@ -78,7 +79,8 @@ impl Look<'_> {
         }
     }
 
-    /// The place of a series' label among those of the figure: a label looks the same everywhere.
+    /// The index of a series' label among those of the figure, so that a label looks the same
+    /// everywhere.
     fn colour(&self, one: &DrawnSeries) -> usize {
         let mut labels: Vec<&str> = Vec::new();
         for series in self.drawn.panels.iter().flat_map(|panel| &panel.series) {
@@ -92,8 +94,8 @@ impl Look<'_> {
         labels.len()
     }
 
-    /// Points of the panels that share the axis of this one: those of its kind, and of the original
-    /// and ours together only where they are of one size.
+    /// Points of the panels that share this panel's axis: those of its kind. The original's panels
+    /// and ours share an axis only if their values have similar size.
     fn peers(&self) -> Vec<&DrawnPoint> {
         let of = |is_original: bool| -> Vec<&DrawnPoint> {
             let panels = self.drawn.panels.iter();
@@ -215,8 +217,8 @@ mod tests {
     #[test]
     fn bars_have_a_rectangle_for_each_value() {
         let text = study_chart(&drawn(DrawnKind::Bars, 2)).file(450.0);
-        // Two panels of two series; of three values one lies below the axis, which begins at 1.
-        // The legend has a square for each series.
+        // Two panels of two series. One of three values is below the axis, which begins at 1. The
+        // legend has a square for each series.
         assert_eq!(text.matches("class=\"block\"").count(), 2 * 2 * 2 + 2);
     }
 
@@ -224,7 +226,7 @@ mod tests {
     fn boxes_have_a_median_and_reach_the_greatest_value() {
         let text = study_chart(&drawn(DrawnKind::Boxes, 2)).page(450.0, None);
         assert_eq!(text.matches("median\" d").count(), 2 * 2 * 3, "panels, series, groups");
-        // The axis ends above 4, the greatest, though no median is above 2.5.
+        // The axis ends above 4, the greatest value, although no median is above 2.5.
         assert!(text.contains(">4<"), "{text}");
     }
 

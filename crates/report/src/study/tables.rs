@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of a study: our numbers, beside them those of others, and on demand every run.
+//! The tables of a study: our numbers next to published ones; every run opens with a click.
 
 use crate::fold::folded;
 use crate::html::{escape, slug};
@@ -8,7 +8,7 @@ use schedlab_lab::claims::Found;
 use schedlab_lab::redrawn::{DrawnRow, DrawnTable};
 use std::fmt::Write as _;
 
-/// Nothing was measured, or the others have no such row.
+/// An empty cell: nothing was measured, or the other data has no such row.
 const NONE: &str = "<td class=\"num none\">\u{2013}</td>";
 
 /// Id of a table in the page.
@@ -37,7 +37,7 @@ pub fn table(table: &DrawnTable) -> String {
     out += "</thead>\n<tbody>\n";
     let mut last = "";
     for row in &table.rows {
-        // A label once for all its places.
+        // Print a label once for all its places.
         let label = if row.label == last { "" } else { row.label.as_str() };
         last = &row.label;
         body_row(&mut out, table, row, label);
@@ -50,7 +50,7 @@ pub fn table(table: &DrawnTable) -> String {
     out
 }
 
-/// Other people's data alone: a small table each.
+/// Writes published data alone, in a small table for each source.
 fn others(out: &mut String, table: &DrawnTable) {
     *out += "<div class=\"others\">\n";
     for (number, (source, columns)) in table.references.iter().enumerate() {
@@ -79,7 +79,7 @@ fn others(out: &mut String, table: &DrawnTable) {
     *out += "</div>\n";
 }
 
-/// A value as others print it: counts whole.
+/// A published value as printed: counts as whole numbers.
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
         return count(value as u64);
@@ -136,7 +136,7 @@ fn body_row(out: &mut String, table: &DrawnTable, row: &DrawnRow, label: &str) {
     *out += "</tr>\n";
 }
 
-/// A number, with the half width of its interval where it has one.
+/// A number, with half the width of its interval if it has one.
 fn number(found: &Found) -> String {
     let half = found.ci95.map(|[low, high]| (high - low) / 2.0).filter(|half| *half > 0.0);
     let spread = half.map_or_else(String::new, |half| {
@@ -147,7 +147,7 @@ fn number(found: &Found) -> String {
     format!("<td class=\"num\">{value}{spread}</td>")
 }
 
-/// Every run, as the study's appendix has them.
+/// Writes every run, as in the study's appendix.
 fn raw(out: &mut String, table: &DrawnTable) {
     let mut html = String::from(
         "<p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a line \

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts at a glance: how many claims of a study came out how, and a cell for each claim, which
-//! leads to it.
+//! Verdicts at a glance: counts of a study's outcomes, and a cell for each claim that links to it.
 
 use crate::claims::{class, sign};
 use crate::html::escape;
@@ -8,7 +7,7 @@ use crate::legend::verdict_item;
 use schedlab_lab::claims::{ClaimResult, Verdict};
 use std::fmt::Write as _;
 
-/// How a claim came out, with the two ways of holding in part told apart.
+/// The outcome of a claim. It splits "partly holds" into mixed and incomplete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Every check holds.
@@ -24,7 +23,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All, best first.
+    /// All outcomes, best first.
     pub const ALL: [Self; 5] =
         [Self::Holds, Self::Mixed, Self::Incomplete, Self::Fails, Self::Inconclusive];
 
@@ -39,7 +38,7 @@ impl Outcome {
         }
     }
 
-    /// The head of its column.
+    /// The heading of its column.
     pub const fn head(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -67,7 +66,7 @@ impl Outcome {
     }
 }
 
-/// How many of `claims` came out so.
+/// How many of `claims` have this outcome.
 pub fn count(claims: &[&ClaimResult], outcome: Outcome) -> usize {
     claims.iter().filter(|claim| Outcome::of(claim) == outcome).count()
 }
@@ -79,7 +78,7 @@ pub fn counts(claims: &[&ClaimResult]) -> String {
     some.map(|(outcome, count)| outcome.counted(count)).collect::<Vec<_>>().join(", ")
 }
 
-/// What the signs of the cells mean.
+/// The meaning of the signs in the cells.
 pub fn legend() -> String {
     let mut out = String::from("<ul class=\"legend\" aria-label=\"Legend\">");
     for verdict in Verdict::ALL {
@@ -88,7 +87,7 @@ pub fn legend() -> String {
     out + "</ul>\n"
 }
 
-/// A cell for each claim of a study; `file` is the page that has them, empty for the same page.
+/// A cell for each claim of a study. `file` is the page with the claims; empty for the same page.
 pub fn cells(claims: &[&ClaimResult], file: &str) -> String {
     let mut out = String::from("<p class=\"cells\">");
     for claim in claims {
@@ -133,7 +132,8 @@ mod tests {
             claim("S", "S-4", Verdict::Fails),
         ];
         let all: Vec<&ClaimResult> = claims.iter().collect();
-        // A claim in part whose only check holds has nothing that fails: it is incomplete.
+        // A claim that holds in part, with a single check that holds, has no failing check: it is
+        // incomplete.
         assert_eq!(counts(&all), "2 hold, 1 is incomplete, 1 fails");
         assert_eq!(count(&all, Outcome::Mixed), 0);
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of claims over pairs of runs: how far each model is from its kernel, claim by claim,
-//! the wrong models and the knobs that say whether that means anything, and where it was measured.
+//! The page of claims over pairs of runs. It shows how far each model is from its kernel, claim by
+//! claim. It also shows the deliberately wrong models and the settings that test the comparison,
+//! and the machines.
 //!
-//! `tables` holds the parts; the skeleton, the style and what is said of the machines are those of
+//! `tables` holds the sections; the skeleton, the style and the section on machines are those of
 //! every report.
 
 mod tables;
@@ -22,14 +23,14 @@ use schedlab_run::file::write_whole;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Everything the page of a validation is made from.
+/// The input of a validation's page.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationInput<'a> {
     /// Title.
     pub title: &'a str,
-    /// The command that makes the page again.
+    /// The command that reproduces the page.
     pub command: &'a str,
-    /// The claims with what came of them.
+    /// The claims with their verdicts.
     pub claims: &'a [ClaimResult],
     /// What was not compared, and why.
     pub missing: &'a [String],
@@ -72,7 +73,7 @@ pub fn render_validation(input: &ValidationInput<'_>) -> String {
     out += "</ol>\n</nav>\n";
     let _ =
         writeln!(out, "<p class=\"summary\" id=\"summary\">{}</p>", escape(&pairs_summary(claims)));
-    // The tasks of a validation compute until the run is over.
+    // Unfinished tasks are expected: the tasks of a validation compute until the run ends.
     out += &warnings_section(&groups, &[Code::UnfinishedTasks]);
     out += &tables::comparisons(claims);
     out += &tables::evidence(claims, input.results);
@@ -90,7 +91,7 @@ pub fn render_validation(input: &ValidationInput<'_>) -> String {
     out
 }
 
-/// Writes the page to `path`, whole or not at all.
+/// Writes the page to `path`, complete or not at all.
 pub fn write_validation(path: &Path, input: &ValidationInput<'_>) -> Result<(), ReportError> {
     Ok(write_whole(path, render_validation(input).as_bytes())?)
 }

@@ -12,7 +12,7 @@ use schedlab_lab::claims::{CheckResult, ClaimResult, Word};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Name of a word in the style sheet.
+/// CSS class of a word.
 const fn class(word: Word) -> &'static str {
     match word {
         Word::Holds | Word::HoldsByVariation => "holds",
@@ -22,7 +22,7 @@ const fn class(word: Word) -> &'static str {
     }
 }
 
-/// A sign for a word, so that nothing rests on colour alone.
+/// A sign for a word, so that colour is not the only cue.
 const fn sign(word: Word) -> &'static str {
     match word {
         Word::Holds => "\u{2713}",
@@ -63,7 +63,7 @@ fn id_of(detail: &PairDetail) -> String {
     format!("compared-{}", slug(&detail.place.join(" ")))
 }
 
-/// A table; with `details` the first cell of each row leads to its own.
+/// A table; with `details`, the first cell of each row links to its details.
 fn table(table: &PairTable, style: &str, details: &[PairDetail]) -> String {
     let mut out = format!("<div class=\"scroll\"><table class=\"{style}\">\n<thead><tr>");
     for head in &table.heads {
@@ -89,7 +89,7 @@ fn section(id: &str, title: &str, text: &str, rest: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{title}</h2>\n<p>{text}</p>\n{rest}</section>\n")
 }
 
-/// The comparisons at a glance, and every value, in a table that opens for each comparison.
+/// The comparisons at a glance, and a table with every value that opens for each comparison.
 pub fn comparisons(claims: &[ClaimResult]) -> String {
     let (glance, details) = compared(claims, &value);
     let mut legend = String::from("<ul class=\"legend\" aria-label=\"Legend\">");
@@ -116,7 +116,7 @@ pub fn comparisons(claims: &[ClaimResult]) -> String {
             "<details class=\"claim-details\" id=\"{}\"{}><summary>{workload} {kernel}: {place}, \
              release {}, against {model}, {} pairs of runs</summary>",
             id_of(detail),
-            // What fails is open: it is what a reader looks for.
+            // A failed comparison is open at first, because readers look for failures.
             if detail.fails { " open" } else { "" },
             escape(&detail.release),
             detail.nr_pairs,
@@ -138,8 +138,8 @@ pub fn comparisons(claims: &[ClaimResult]) -> String {
     )
 }
 
-/// What says whether agreement means anything: wrong models, knobs; then the tolerances, and what
-/// the workloads are.
+/// Evidence that agreement is meaningful (wrong models, knobs), then the tolerances and the
+/// workloads.
 pub fn evidence(claims: &[ClaimResult], results: &[ExperimentResult]) -> String {
     let of = |rows: PairTable| table(&rows, "checks", &[]);
     let mut workloads = String::from("<dl>\n");
