@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line as types. `-h` gives one line an option, `--help` the long text and examples.
+//! The command line as types. `-h` prints one line for each option; `--help` prints the long text
+//! and examples.
 
 use crate::complete;
+use crate::error::{CliError, CliResult};
 use crate::input::Cpus;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,6 +11,7 @@ use clap_complete::ArgValueCompleter;
 use schedlab_lab::store::Begin;
 use schedlab_model::{Nanos, Policy};
 use schedlab_run::{LaneKind, Variant};
+use schedlab_scx_source::SourceOptions;
 use schedlab_trace::Exporter;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +48,15 @@ pub enum Command {
     /// Explain why a task waited, or why a scheduler chose a task
     #[command(after_long_help = EXAMPLES_EXPLAIN)]
     Explain(ExplainArgs),
+    /// Find bugs of a scheduler with random workloads
+    #[command(after_long_help = crate::commands::EXAMPLES_CHECK)]
+    Check(crate::commands::CheckArgs),
+    /// Find the first decision in which two schedulers differ
+    #[command(after_long_help = crate::commands::EXAMPLES_DIFF)]
+    Diff(Box<crate::commands::DiffArgs>),
+    /// Find the first bad one of several schedulers or commits
+    #[command(after_long_help = crate::commands::EXAMPLES_BISECT)]
+    Bisect(Box<crate::commands::BisectArgs>),
     /// Run a workload, or copies of a command, on the running kernel
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
@@ -75,6 +87,9 @@ pub enum Command {
     /// Load a sched_ext scheduler into this kernel until Ctrl-C
     #[command(after_long_help = EXAMPLES_LOAD)]
     Load(crate::commands::LoadArgs),
+    /// Check schedulers of sched_ext with the verifiers of real kernels
+    #[command(after_long_help = crate::commands::EXAMPLES_SCX)]
+    Scx(crate::commands::ScxToolArgs),
     /// Show or change the policy of a running task
     #[command(after_long_help = EXAMPLES_ATTACH)]
     Attach(crate::commands::AttachArgs),
@@ -91,12 +106,16 @@ pub enum Command {
     /// Print a completion script for a shell
     #[command(after_long_help = EXAMPLES_COMPLETION)]
     Completion(CompletionArgs),
+    /// Write the manual pages, one for each command
+    #[command(after_long_help = EXAMPLES_MAN)]
+    Man(ManArgs),
 }
 
 const EXAMPLES_SIM: &str = "Examples:
   schedlab sim hogs:n=4,work=100ms --scheduler rr --set quantum=10ms
   schedlab sim sched --param n=4 --cpus 2 --hz 1000 --scheduler linux-6.1,linux-6.12
   schedlab sim hackbench --machine server-2x32 --preempt lazy
+  schedlab sim hackbench --scheduler ./my_sched.bpf.c --watch
   schedlab sim my-workload.json --costs zero --json | jq .measures.totals
   schedlab sim hogs --slices | head
   schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
@@ -129,6 +148,7 @@ const EXAMPLES_VM: &str = "Examples:
   schedlab vm hogs:n=4 --kernel 6.1,6.12,6.18 --until 2s
   schedlab vm interactive --kernel 6.18 --scheduler kernel,rr --slices
   schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
+  schedlab vm hogs:n=4 --kernel 6.18 --scheduler-cmd './scx_lavd --performance'
   schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
 
 With the counted clock, a run gives the same bytes every time, on any host. The printed identity
@@ -145,6 +165,7 @@ sources are not changed. Kernels are stored in $SCHEDLAB_CACHE [default: ~/.cach
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
   schedlab compare hogs:n=4 --scheduler rr --set quantum=1ms,10ms,100ms --report report.html
+  schedlab compare sched --scheduler old.bpf.c,new.bpf.c --repetitions 20 --markdown
   schedlab compare --host OTHER,FIFO,nice=5 --cpus 1 -- ./prime 10000
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
       --report report.html
@@ -206,6 +227,9 @@ const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion zsh > ~/.zfunc/_schedlab
   schedlab completion fish > ~/.config/fish/completions/schedlab.fish";
 
+const EXAMPLES_MAN: &str = "Examples:
+  schedlab man ~/.local/share/man/man1 && man schedlab-sim";
+
 /// What `list` shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Listed {
@@ -217,7 +241,7 @@ pub enum Listed {
     Measures,
     /// The studies that the demo runs.
     Studies,
-    /// Every machine that a simulation can have, and this one.
+    /// Every modelled machine, and this machine.
     Machines,
 }
 
@@ -237,7 +261,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// The workload and what bends it.
+/// The workload, and the options that change it.
 #[derive(Clone, Debug, Args)]
 pub struct WorkloadArgs {
     /// Set a parameter of the workload, such as n=4 (repeatable)
@@ -309,25 +333,80 @@ pub struct MachineArgs {
     #[arg(long, hide_short_help = true, value_name = "TIME", default_value = "auto",
           value_parser = crate::input::watchdog)]
     pub watchdog: schedlab_sim::Watchdog,
-    /// How a .bpf.c is compiled.
+    /// Options for compiling a .bpf.c.
     #[command(flatten)]
     pub scx: ScxArgs,
 }
 
-/// How a native scheduler (`--scheduler ./my_sched.bpf.c`) is compiled.
+/// Options for compiling a native scheduler (`--scheduler ./my_sched.bpf.c`).
 #[derive(Clone, Debug, Default, Args)]
 pub struct ScxArgs {
     /// Extra include directory for a .bpf.c, searched first (repeatable)
     ///
-    /// The directory `include` next to the scheduler is always searched.
+    /// The nearest directory `include` with the headers of sched_ext, next to the scheduler or
+    /// above it, is always searched.
     #[arg(long = "scx-include", hide_short_help = true, value_name = "DIR")]
     pub include: Vec<PathBuf>,
     /// Extra source file of a .bpf.c (repeatable)
+    ///
+    /// The files that a build.rs above the scheduler links to it are always compiled.
     #[arg(long = "scx-source", hide_short_help = true, value_name = "FILE")]
     pub source: Vec<PathBuf>,
+    /// Define a macro for a .bpf.c (repeatable)
+    #[arg(long = "scx-define", short = 'D', hide_short_help = true, value_name = "NAME[=VALUE]",
+          value_parser = schedlab_scx_source::check_define)]
+    pub define: Vec<String>,
+    /// Setup of a simulated .bpf.c: what its user program would set
+    ///
+    /// [default: NAME.setup.toml next to NAME.bpf.c, or the built-in setup of its name]
+    #[arg(long = "scx-setup", hide_short_help = true, value_name = "FILE")]
+    pub setup: Option<PathBuf>,
+    /// Check every load and store of a simulated .bpf.c
+    ///
+    /// Without checks, a bug of the scheduler can change results or crash the program.
+    #[arg(long = "scx-checks", hide_short_help = true, value_enum, default_value_t)]
+    pub checks: ScxChecks,
 }
 
-/// What a command prints of its runs or traces.
+/// Whether loads and stores of a simulated .bpf.c are checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum ScxChecks {
+    /// An access out of bounds ends the run with an error
+    #[default]
+    On,
+    /// The scheduler runs faster, and is trusted
+    Off,
+}
+
+impl ScxArgs {
+    /// The options as the compilers take them.
+    pub fn options(&self) -> SourceOptions {
+        SourceOptions {
+            include: self.include.clone(),
+            sources: self.source.clone(),
+            defines: self.define.clone(),
+        }
+    }
+
+    /// The options for a kernel, which knows no setups.
+    pub fn options_for_kernel(&self) -> CliResult<SourceOptions> {
+        if self.checks != ScxChecks::default() {
+            return Err(CliError::usage_help(
+                "--scx-checks is for simulated schedulers",
+                "in a kernel the verifier checks every program before it is loaded",
+            ));
+        }
+        match &self.setup {
+            None => Ok(self.options()),
+            Some(_) => Err(CliError::usage_help(
+                "--scx-setup is for simulated schedulers",
+                "in a kernel the scheduler's own user program does its setup",
+            )),
+        }
+    }
+}
+
+/// What a command prints about its runs or traces.
 #[derive(Debug, Default, Args)]
 pub struct PrintArgs {
     /// Print the result as JSON; several results make an array
@@ -341,7 +420,7 @@ pub struct PrintArgs {
     pub slices: bool,
 }
 
-/// Where the trace of a run goes.
+/// Where the trace of a run is written.
 #[derive(Debug, Default, Args)]
 pub struct TraceArgs {
     /// The trace file.
@@ -410,6 +489,9 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
+    /// Run again whenever the scheduler, a header of it or the workload is saved
+    #[arg(long)]
+    pub watch: bool,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
@@ -419,6 +501,9 @@ pub struct SimArgs {
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// What to show of a .bpf.c.
+    #[command(flatten)]
+    pub inspect: crate::commands::InspectArgs,
 }
 
 /// Arguments of `explain`.
@@ -534,12 +619,12 @@ pub struct CompareArgs {
     #[arg(long, value_delimiter = ',', value_name = "KERNEL",
           add = ArgValueCompleter::new(complete::kernels))]
     pub vm: Vec<String>,
-    /// CPUs, modelled and real, such as 2 or 0-1 [default: 1, of a command all]
+    /// CPUs, modelled and real, such as 2 or 0-1 [default: 1; command: all]
     ///
     /// A number takes the first ones; a list names those of this machine.
     #[arg(long, value_name = "N|LIST", value_parser = crate::input::cpus)]
     pub cpus: Option<Cpus>,
-    /// Runs on this machine [default: 3]
+    /// Runs, each with the next seed [default: 1 simulated, 3 on this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
     /// The workload.
@@ -549,8 +634,11 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub machine: MachineArgs,
     /// Print the results as JSON; for an experiment file, the tables
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
+    /// Print the comparison as Markdown, for the summary of a pull request
+    #[arg(long)]
+    pub markdown: bool,
     /// Keep the timeline and the progress in the JSON
     #[arg(long, hide_short_help = true, requires = "json")]
     pub keep: bool,
@@ -564,10 +652,10 @@ pub struct CompareArgs {
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// The analysis, of one workload: in the JSON and in the report.
+    /// Options of the analysis. For one workload, its results go into the JSON and the report.
     #[command(flatten)]
     pub analysis: crate::commands::AnalysisArgs,
-    /// The experiment file's own.
+    /// Options for experiment files only.
     #[command(flatten)]
     pub sweep: SweepArgs,
     /// Number of copies of the command, started together
@@ -580,7 +668,7 @@ pub struct CompareArgs {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// What only an experiment file or a manifest has.
+/// Options that only an experiment file or a manifest has.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiment files and manifests")]
 pub struct SweepArgs {
@@ -701,17 +789,17 @@ pub struct CalibrateArgs {
     pub json: bool,
 }
 
-/// Where the events of a benchmark go.
+/// Where a benchmark writes its events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BenchTrace {
     /// Nowhere.
     None,
-    /// Into a file in the own format (.slt), deleted at the end.
+    /// Into a file in schedlab's own format (.slt), deleted at the end.
     Binary,
 }
 
 impl BenchTrace {
-    /// Its word on the command line.
+    /// The value's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -720,7 +808,7 @@ impl BenchTrace {
     }
 }
 
-/// What grows along a curve.
+/// The quantity that a curve varies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BenchCurve {
     /// CPU-bound tasks on one CPU, 2 to 1,000,000.
@@ -807,7 +895,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// Reads where a study's runs happen.
+/// Parser for the lanes in which a study's runs happen.
 pub fn lane() -> impl TypedValueParser<Value = LaneKind> {
     let about = |lane: LaneKind| match lane {
         LaneKind::Sim => "Simulated only",
@@ -818,7 +906,7 @@ pub fn lane() -> impl TypedValueParser<Value = LaneKind> {
     PossibleValuesParser::new(LaneKind::ALL.map(value)).try_map(|name| name.parse::<LaneKind>())
 }
 
-/// What becomes of the verdicts of `reproduce` and `validate`, and of the runs behind them.
+/// Where `reproduce` and `validate` write their verdicts and runs, and what they print.
 #[derive(Debug, Args)]
 pub struct VerdictArgs {
     /// Directory for report.html, verdicts and runs
@@ -839,12 +927,12 @@ pub struct VerdictArgs {
 }
 
 impl VerdictArgs {
-    /// The directory: the one that was asked for, or the command's own.
+    /// The output directory: `--output`, or the command's own default.
     pub fn folder(&self, own: &'static str) -> &Path {
         self.output.as_deref().unwrap_or(Path::new(own))
     }
 
-    /// What to do with what the directory holds: go on, unless it is to be thrown away.
+    /// Whether to continue with the stored runs or, under `--fresh`, to delete them first.
     pub fn begin(&self) -> Begin {
         if self.fresh { Begin::Fresh } else { Begin::Any }
     }
@@ -862,7 +950,7 @@ pub struct ReproduceArgs {
     /// Run only these lanes, separated by commas
     #[arg(long, value_parser = lane(), value_delimiter = ',')]
     pub lane: Vec<LaneKind>,
-    /// What becomes of the verdicts.
+    /// Options for the verdicts.
     #[command(flatten)]
     pub verdicts: VerdictArgs,
     /// Runs on this machine [default: as the studies say]
@@ -896,4 +984,12 @@ pub struct CompletionArgs {
     /// Shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Directory of the pages; made if it does not exist
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Defaults of options from a file of the user's: `$SCHEDLAB_CONFIG`, else
+//! Defaults of options from the user's configuration file: `$SCHEDLAB_CONFIG`, else
 //! `$XDG_CONFIG_HOME/schedlab/config.toml`, else `~/.config/schedlab/config.toml`.
 //!
 //! ```toml
@@ -8,8 +8,8 @@
 //! scheduler = ["linux-6.12", "rr"]
 //! ```
 //!
-//! The command line counts more than the file. What the file adds is said on stderr, so that a run
-//! can be repeated without it.
+//! The command line overrides the file. The program prints the options from the file on stderr, so
+//! that a user can repeat a run without it.
 
 use crate::error::{CliError, CliResult};
 use crate::output::say;
@@ -23,19 +23,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The file, where there is one. A file that is named must exist.
+/// The environment variable that names the file. If it is empty, there is none.
+pub const VARIABLE: &str = "SCHEDLAB_CONFIG";
+
+/// Path of the file, if it exists. A file named by `$SCHEDLAB_CONFIG` must exist.
 fn path() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if std::env::var_os("SCHEDLAB_CONFIG").is_some() {
-        return set("SCHEDLAB_CONFIG");
+    if std::env::var_os(VARIABLE).is_some() {
+        return set(VARIABLE);
     }
     let home = || set("HOME").map(|home| home.join(".config"));
     let path = set("XDG_CONFIG_HOME").or_else(home)?.join("schedlab/config.toml");
     path.is_file().then_some(path)
 }
 
-/// `argv` with the defaults of the user's file for the subcommand that it names. `argv` as it is
-/// where there is no file, or where clap refuses `argv` anyway.
+/// Adds the defaults of the user's file for the subcommand in `argv`. Returns `argv` unchanged if
+/// there is no file, or if clap refuses `argv` anyway.
 pub fn with_defaults(command: &Command, argv: Vec<OsString>) -> CliResult<Vec<OsString>> {
     let Some(path) = path() else { return Ok(argv) };
     let text = read_text(&path, FILE_BYTES_MAX)?;
@@ -61,7 +64,7 @@ fn with_defaults_of(
     let special = file.get(name).and_then(Value::as_table).into_iter().flatten();
     let mut words = argv;
     let mut said = Vec::new();
-    // What a command has of its own counts more than what all have.
+    // A command's own section overrides the keys for all commands.
     let mut done: Vec<&String> = Vec::new();
     for (key, value) in special.chain(general) {
         let Some(option) = option(own, key).filter(|_| !done.contains(&key)) else {
@@ -72,7 +75,7 @@ fn with_defaults_of(
             continue;
         }
         let added = written(option, key, value).map_err(|what| wrong(what, ""))?;
-        // The name of the subcommand is the first word after the program's.
+        // The name of the subcommand is the word after the program's name.
         let mut longer = words.clone();
         let end = 2 + said.len();
         longer.splice(end..end, added.iter().map(OsString::from));
@@ -81,7 +84,7 @@ fn with_defaults_of(
                 words = longer;
                 said.extend(added);
             }
-            // It does not go together with what the command line asks for.
+            // This default conflicts with an option on the command line.
             Err(error) if error.kind() == ErrorKind::ArgumentConflict => {}
             Err(error) => {
                 let text = error.to_string();
@@ -108,7 +111,7 @@ fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue))
 }
 
-/// Refuses what no command would ever read.
+/// Refuses keys that no command would read.
 fn check(command: &Command, file: &Table) -> Result<(), String> {
     let names = || command.get_subcommands().map(Command::get_name);
     let is_known = |key| command.get_subcommands().any(|own| option(own, key).is_some());
@@ -131,7 +134,7 @@ fn check(command: &Command, file: &Table) -> Result<(), String> {
     Ok(())
 }
 
-/// An option with its value as words of a command line.
+/// An option with its value as command-line words.
 fn written(option: &Arg, key: &str, value: &Value) -> Result<Vec<String>, String> {
     let text = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),

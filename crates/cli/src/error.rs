@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of the program and their exit codes. Every text says what was found, what is allowed and
-//! what to do; it goes to stderr, so that stdout holds data only.
+//! what to do. Errors go to stderr, because stdout holds data only.
 
 use crate::output::{printable, say, say_coloured};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-/// Exit codes, part of the interface for scripts.
+/// Exit codes. Scripts rely on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// A check failed: a scheduler lost or starved a task, a trace contradicts itself.
@@ -24,26 +24,29 @@ pub enum Exit {
     Unavailable = 3,
 }
 
+/// Exit code of a program that Ctrl-C ended, as shells report it.
+pub const EXIT_INTERRUPTED: i32 = 130;
+
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub enum CliError {
-    /// An error to show.
+    /// An error to print.
     Report {
         /// Exit code.
         exit: Exit,
-        /// What to show.
+        /// The error itself.
         diagnostic: Box<dyn Diagnostic + Send + Sync + 'static>,
     },
-    /// Everything was said already; only the exit code is left.
+    /// The command has already printed everything; only the exit code is left.
     Silent(Exit),
-    /// The reader of stdout has gone away: `| head` is no error.
+    /// The reader of stdout has closed the pipe, as `| head` does. This is not an error.
     BrokenPipe,
 }
 
 /// Result of a command.
 pub type CliResult<T> = Result<T, CliError>;
 
-/// A text with advice.
+/// An error text with advice.
 #[derive(Debug)]
 struct Text {
     text: String,
@@ -65,30 +68,30 @@ impl Diagnostic for Text {
 }
 
 impl CliError {
-    /// An error with what to do about it; an empty `help` is left out.
+    /// Makes an error with advice; an empty `help` is left out.
     pub fn new(exit: Exit, text: impl Into<String>, help: impl Into<String>) -> Self {
         let help = Some(help.into()).filter(|help| !help.is_empty());
         Self::Report { exit, diagnostic: Box::new(Text { text: text.into(), help }) }
     }
 
-    /// Bad usage or bad input.
+    /// Makes an error about usage or input.
     pub fn usage(text: impl Into<String>) -> Self {
         Self::new(Exit::Usage, text, "")
     }
 
-    /// Bad usage or bad input, and what to do.
+    /// Makes an error about usage or input, with advice.
     pub fn usage_help(text: impl Into<String>, help: impl Into<String>) -> Self {
         Self::new(Exit::Usage, text, help)
     }
 
-    /// A file that cannot be read or written.
+    /// Makes an error about a file that cannot be read or written.
     pub fn file(what: &str, path: &std::path::Path, error: &io::Error) -> Self {
         let exit = if is_full(error) { Exit::Unavailable } else { Exit::Usage };
         let text = format!("cannot {what} {}: {error}", path.display());
         Self::new(exit, text, file::help(error))
     }
 
-    /// The text and the advice, on one line, for errors that become a part of another one.
+    /// The text and the advice on one line, for use within another error.
     pub fn text(&self) -> String {
         match self {
             Self::Report { diagnostic, .. } => match diagnostic.help() {
@@ -99,7 +102,7 @@ impl CliError {
         }
     }
 
-    /// Shows the error and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub fn report(self) -> ExitCode {
         match self {
             Self::Report { exit, diagnostic } => {
@@ -117,25 +120,25 @@ impl CliError {
     }
 }
 
-/// The error as text: in colour for a person, plain for a log.
+/// Renders the error: in colour on a terminal, plain otherwise.
 fn render(diagnostic: &dyn Diagnostic, terminal: bool) -> String {
     let colour = terminal && std::env::var_os("NO_COLOR").is_none();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(100)
         .with_links(false)
-        // Names have hyphens, and are to be copied.
+        // Do not split names at their hyphens: users copy them.
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_context_lines(1);
     let mut text = String::new();
     match handler.render_report(&mut text, diagnostic) {
         Ok(()) => format!("Error:{}", text.trim_end()),
-        // Formatting into a String fails only if a Display does; the plain text is left then.
+        // Formatting into a String fails only if a Display does; then print the plain text.
         Err(fmt::Error) => format!("Error: {diagnostic}"),
     }
 }
 
-/// Prints what clap has to say: help and versions to stdout, mistakes to stderr.
+/// Prints clap's messages: help and versions on stdout, usage errors on stderr.
 pub fn usage(error: &clap::Error) -> ExitCode {
     match error.print() {
         _ if error.use_stderr() => ExitCode::from(Exit::Usage as u8),
@@ -199,7 +202,7 @@ impl From<FileError> for CliError {
 }
 
 impl From<io::Error> for CliError {
-    /// Errors of stdout; files have their own text ([`CliError::file`]).
+    /// Converts errors of stdout. Files have their own text ([`CliError::file`]).
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::BrokenPipe

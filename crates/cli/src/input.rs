@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people type, checked: workloads, policies, CPUs, times.
+//! Parses what users type: workloads, policies, CPUs, times.
 
 use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult, Exit};
@@ -14,7 +14,7 @@ use schedlab_sim::Watchdog;
 use schedlab_workload::{WorkloadName, pair, units};
 use std::collections::BTreeMap;
 
-/// A duration with its unit.
+/// Parses a duration with its unit.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     match units::parse_duration(text) {
         Ok(0) => Err("it is 0: allowed is 1ns and more".into()),
@@ -23,7 +23,36 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A time since the start of the run: a duration, or 0.
+/// Splits a command into words. Single and double quotes keep words together.
+pub fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut quote, mut is_in_word) = (None, false);
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c.is_whitespace() => {
+                is_in_word = false;
+                continue;
+            }
+            _ => {}
+        }
+        if !is_in_word {
+            words.push(String::new());
+            is_in_word = true;
+        }
+        let is_quote = matches!(c, '"' | '\'') && (quote.is_none() || quote == Some(c));
+        if let (false, Some(word)) = (is_quote, words.last_mut()) {
+            word.push(c);
+        }
+    }
+    match quote {
+        Some(open) => Err(format!("a quote {open} is not closed")),
+        None => Ok(words),
+    }
+}
+
+/// Parses a time since the start of the run: a duration, or 0.
 pub fn moment(text: &str) -> Result<Nanos, String> {
     if text == "0" {
         return Ok(0);
@@ -31,7 +60,7 @@ pub fn moment(text: &str) -> Result<Nanos, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// A duration, `auto` or `off`.
+/// Parses a duration, `auto` or `off`.
 pub fn watchdog(text: &str) -> Result<Watchdog, String> {
     match text {
         "auto" => Ok(Watchdog::Auto),
@@ -40,7 +69,7 @@ pub fn watchdog(text: &str) -> Result<Watchdog, String> {
     }
 }
 
-/// Ticks a second that kernels are built with (kernel/Kconfig.hz).
+/// Parses a number of ticks per second that kernels can be built with (kernel/Kconfig.hz).
 pub fn hz(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
@@ -48,7 +77,7 @@ pub fn hz(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A scheduling policy.
+/// Parses a scheduling policy.
 pub fn policy(text: &str) -> Result<Policy, String> {
     let names: Vec<&str> = policy::POLICIES.iter().map(|policy| policy.name()).collect();
     policy::policy_by_name(text).ok_or_else(|| {
@@ -56,17 +85,17 @@ pub fn policy(text: &str) -> Result<Policy, String> {
     })
 }
 
-/// What `--cpus` names: how many CPUs, or which.
+/// The value of `--cpus`: a number of CPUs, or a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cpus {
-    /// This many, the first ones.
+    /// The first CPUs, this many.
     Count(u32),
-    /// These.
+    /// These CPUs.
     List(CpuMask),
 }
 
 impl Cpus {
-    /// How many.
+    /// The number of CPUs.
     pub fn count(&self) -> u32 {
         match self {
             Self::Count(count) => *count,
@@ -74,7 +103,7 @@ impl Cpus {
         }
     }
 
-    /// Those of this machine, which this process must be allowed to use.
+    /// The CPUs as a mask of this machine. This process must be allowed to use them.
     pub fn on_this_machine(&self) -> CliResult<CpuMask> {
         let allowed = schedlab_host::allowed_cpus();
         let missing = match self {
@@ -93,7 +122,7 @@ impl Cpus {
     }
 }
 
-/// A number of CPUs, or a list of them in the kernel's format: `4`, `0-3,8`.
+/// Parses a number of CPUs, or a list in the kernel's format: `4`, `0-3,8`.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
     let allowed = format!("allowed are 1 to {NR_CPUS_MAX} CPUs, or a list such as 0-3,8");
     if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.is_empty() {
@@ -107,7 +136,8 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
     }
 }
 
-/// The same for machines whose CPUs are numbered from 0, modelled ones and guests: their number.
+/// Parses `--cpus` for modelled machines and guests, whose CPUs are numbered from 0. Returns their
+/// number.
 pub fn model_cpus(text: &str) -> Result<u32, String> {
     match cpus(text)? {
         Cpus::List(mask) if mask != CpuMask::first(mask.weight()) => Err(format!(
@@ -125,20 +155,20 @@ pub fn pairs(option: &str, texts: &[String]) -> CliResult<Vec<(String, String)>>
     Ok(pairs.map(|found| found.map(|(n, v)| (n.into(), v.into()))).collect::<Result<_, _>>()?)
 }
 
-/// A workload and the parameters it was made with.
+/// A workload and the parameters that made it.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// The workload, with `--policy`, `--priority` and `--nice` applied.
     pub workload: Workload,
-    /// The parameters that were given, for the result.
+    /// The given parameters, for the result.
     pub parameters: BTreeMap<String, String>,
-    /// What in the file has no effect.
+    /// Warnings about entries of the file that have no effect.
     pub warnings: Vec<Warning>,
 }
 
-/// Reads WORKLOAD and everything that bends it.
+/// Reads WORKLOAD and applies all options that change it.
 ///
-/// `nr_cpus` is the number of CPUs of the machine that shall run it: files name CPUs.
+/// `nr_cpus` is the number of CPUs of the machine that runs the workload: files refer to CPUs.
 pub fn workload(text: &str, args: &WorkloadArgs, nr_cpus: u32) -> CliResult<Named> {
     let mut parameters = Vec::new();
     let name = WorkloadName::parse(text)?;
@@ -188,6 +218,15 @@ pub fn workload(text: &str, args: &WorkloadArgs, nr_cpus: u32) -> CliResult<Name
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotes_keep_the_words_of_a_command_together() {
+        let of = |text| words(text).unwrap();
+        assert_eq!(of("  ./scx_lavd --slice  5 "), ["./scx_lavd", "--slice", "5"]);
+        assert_eq!(of("'a b'c \"d'e\" ''"), ["a bc", "d'e", ""]);
+        assert_eq!(of(" "), [""; 0]);
+        assert!(words("a 'b").unwrap_err().contains("not closed"));
+    }
 
     #[test]
     fn cpus_are_a_number_or_a_list() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modelled machine from the command line.
+//! Makes the modelled machine from the command line.
 
 use crate::args::MachineArgs;
 use crate::error::{CliError, CliResult, Exit};
@@ -16,13 +16,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Largest costs file.
+/// Size limit for a costs file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Largest machine file: 1,024 CPUs in three lists take 20 kB.
+/// Size limit for a machine file: 1,024 CPUs in three lists take 20 kB.
 const MACHINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The lane that simulates on this machine.
+/// The lane that simulates on the machine of `args`.
 pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
     let machine = args.machine.as_deref().map(spec).transpose()?;
     Ok(SimLane {
@@ -37,7 +37,7 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
     })
 }
 
-/// Says which of the named schedulers are simulated without costs although nobody asked for that.
+/// Prints which of the named schedulers run without costs by default.
 pub fn say_free<'s>(lane: &SimLane, names: impl Iterator<Item = &'s str>) {
     let is_free = |name: &&str| registry::find(name).is_some_and(|found| lane.is_free(found));
     let free: BTreeSet<&str> = names.filter(is_free).collect();
@@ -51,7 +51,7 @@ pub fn say_free<'s>(lane: &SimLane, names: impl Iterator<Item = &'s str>) {
     }
 }
 
-/// CPUs of a run: those asked for, else all of the machine that was named, else 1.
+/// Number of CPUs of a run: the given number, else all CPUs of the named machine, else 1.
 pub fn nr_cpus(lane: &SimLane, given: Option<u32>) -> CliResult<u32> {
     let Some(spec) = &lane.machine else { return Ok(given.unwrap_or(1)) };
     let nr_cpus = given.unwrap_or(spec.machine.nr_cpus());
@@ -116,7 +116,7 @@ fn this_machine_fails(error: &str) -> CliError {
     )
 }
 
-/// `zero`, `default`, or a file.
+/// Parses `zero`, `default`, or the path of a costs file.
 pub fn costs(text: &str) -> CliResult<Costs> {
     match text {
         "zero" => Ok(Costs::ZERO),

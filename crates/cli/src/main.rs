@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `schedlab` program: argv, terminal, exit codes. The only place where all parts are wired
-//! together; what it wires lives in the other crates.
+//! The `schedlab` program: command line, terminal, exit codes. Only this crate connects the other
+//! crates, which do the work.
 
 mod args;
 mod commands;
@@ -18,7 +18,7 @@ use clap_complete::CompleteEnv;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Answers a shell that completes a command line, and ends there.
+    // Answers a shell's request for completions and exits.
     CompleteEnv::with_factory(args::Cli::command).complete();
     let argv = match config::with_defaults(&args::Cli::command(), std::env::args_os().collect()) {
         Ok(argv) => argv,

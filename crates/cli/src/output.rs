@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where output goes: data to stdout, talk to stderr.
+//! Output of the program: data on stdout, messages on stderr.
 
 use crate::error::CliResult;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-/// `text` without what a terminal would obey: control characters other than line ends and tabs,
-/// and the marks that turn the direction of writing, which can hide what a name is, are written as
-/// `\u{1b}`. Names come from files of others.
+/// Escapes everything in `text` that a terminal would obey, as `\u{1b}`: control characters other
+/// than newlines and tabs, and marks that change the writing direction, which can disguise a name.
+/// Names come from untrusted files.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_obeyed = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -26,7 +26,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(output)
 }
 
-/// Standard output, buffered. A reader that goes away ends the program without an error.
+/// Standard output, buffered. If the reader closes the pipe, the program ends without an error.
 pub struct Out {
     writer: BufWriter<io::Stdout>,
 }
@@ -37,17 +37,17 @@ impl Out {
         Self { writer: BufWriter::with_capacity(1 << 16, io::stdout()) }
     }
 
-    /// Writes what is left in the buffer.
+    /// Writes the rest of the buffer.
     pub fn finish(mut self) -> CliResult<()> {
         self.finish_now()
     }
 
-    /// Writes what is left in the buffer, before something is said on stderr.
+    /// Writes the rest of the buffer before a message goes to stderr.
     pub fn finish_now(&mut self) -> CliResult<()> {
         Ok(self.writer.flush()?)
     }
 
-    /// Writes `text`, made [`printable`], and a line end.
+    /// Writes `text`, escaped by [`printable`], and a newline.
     pub fn line(&mut self, text: impl AsRef<str>) -> CliResult<()> {
         self.writer.write_all(printable(text.as_ref()).as_bytes())?;
         Ok(self.writer.write_all(b"\n")?)
@@ -76,19 +76,19 @@ impl Write for Out {
     }
 }
 
-/// Writes `text`, made [`printable`], to stderr. Where that fails (a full disk, a closed pipe) the
-/// work goes on: `eprintln!` would end it in a panic.
+/// Writes `text`, escaped by [`printable`], to stderr. If that fails (full disk, closed pipe), the
+/// work continues; `eprintln!` would panic.
 pub fn say(text: impl AsRef<str>) {
     say_coloured(&printable(text.as_ref()));
 }
 
-/// Like [`say`], for a text that the program has coloured itself and that holds nothing of others
-/// that a terminal would obey.
+/// Like [`say`], for text that the program has coloured itself. It must not hold unescaped foreign
+/// text.
 pub fn say_coloured(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Whether a person watches stderr, so that a progress bar makes sense.
+/// Whether stderr is a terminal, so that a progress bar makes sense.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }

@@ -1,28 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers that a command may name, and the tunables that it gives them.
+//! The schedulers that a command can name, and the tunables that it sets.
 //!
-//! A name is one of the registry, or a file: `--scheduler ./my_sched.bpf.c` compiles it for this
-//! machine, once for a command. Tunables are `--set slice=10ms` for every scheduler of the command,
-//! or `--set linux-6.12:base_slice=3ms` for one of them.
+//! A name is in the registry, or is a file: `--scheduler ./my_sched.bpf.c` compiles it for this
+//! machine, once for each command. `--set slice=10ms` sets a tunable for every scheduler of the
+//! command, `--set linux-6.12:base_slice=3ms` for one of them.
 
-use crate::args::ScxArgs;
+use crate::args::{ScxArgs, ScxChecks};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use schedlab_run::place::allowed_words;
-use schedlab_run::{LaneError, LaneKind, StudyError, policy};
+use schedlab_run::{LaneError, LaneKind, StudyError, Warning, policy};
 use schedlab_sched::{Scheduler, registry};
+use schedlab_scx::inspect::{Inspected, Wanted};
+use schedlab_scx_source::MissingSetup;
 use schedlab_sim::SimLane;
+use schedlab_vm::Cache;
+use schedlab_vm::verify::known;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One `--set`.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use schedlab_scx_native::Inspector;
+
+/// Nothing is compiled for this machine, so nothing is inspected.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[derive(Debug)]
+enum Inspector {}
+
+/// One `--set` option.
 #[derive(Clone, Debug)]
 struct Setting {
-    /// As it was given.
+    /// Its text on the command line.
     text: String,
-    /// The scheduler that it is for; `None`: all.
+    /// The scheduler that it applies to; `None`: all.
     scheduler: Option<String>,
     name: String,
     value: String,
@@ -32,9 +44,10 @@ struct Setting {
 #[derive(Debug)]
 struct Compiled {
     scheduler: Arc<Scheduler>,
-    /// Options that take several values: they are given when the scheduler is compiled, not with a
-    /// run.
+    /// Options that take several values. They are set at compile time, not with a run.
     arrays: Vec<String>,
+    /// What it misses without its user program.
+    missing: Option<MissingSetup>,
 }
 
 /// The schedulers of a command.
@@ -43,17 +56,20 @@ pub struct Schedulers {
     scx: ScxArgs,
     settings: Vec<Setting>,
     compiled: RefCell<Vec<Compiled>>,
-    /// Other names of schedulers that a note has explained already.
+    /// What to keep of the next run of a compiled scheduler.
+    wanted: Option<Wanted>,
+    inspector: RefCell<Option<Arc<Inspector>>>,
+    /// Aliases that the program has already explained on stderr.
     said: RefCell<BTreeSet<String>>,
 }
 
-/// Whether a scheduler's name is that of a file.
+/// Whether a scheduler's name is a path.
 pub fn is_file(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".c")
+    name.contains('/') || name.ends_with(".c") || name.ends_with(".o")
 }
 
 impl Schedulers {
-    /// Those of a command that says this about compiling, and gives these tunables (`--set`).
+    /// The schedulers of a command with these compile options and tunables (`--set`).
     pub fn new(scx: &ScxArgs, tunables: &[String]) -> CliResult<Self> {
         let mut settings = Vec::new();
         for text in tunables {
@@ -68,14 +84,31 @@ impl Schedulers {
         Ok(Self { scx: scx.clone(), settings, ..Self::default() })
     }
 
-    /// The scheduler called `name`; that of a file is compiled if it is not yet. The error names
-    /// what is near, and what is allowed.
+    /// These schedulers, of whose next run `wanted` is kept. For one run of a compiled scheduler.
+    pub fn inspecting(self, wanted: Option<Wanted>) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// What was kept of the last run of the compiled scheduler; `None`: nothing was wanted.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub fn inspected(&self) -> Option<Inspected> {
+        self.inspector.borrow().as_ref().map(|inspector| inspector.take())
+    }
+
+    /// Nothing.
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    pub fn inspected(&self) -> Option<Inspected> {
+        self.inspector.borrow().as_ref().map(|inspector| match **inspector {})
+    }
+
+    /// Finds the scheduler called `name`; compiles a file that is not compiled yet. The error
+    /// suggests similar names and lists what is allowed.
     pub fn find(&self, name: &str) -> CliResult<Arc<Scheduler>> {
         self.find_at(name, Path::new(name))
     }
 
-    /// The scheduler called `name`, whose file, if it is one, is at `path`: beside an experiment
-    /// file, for example.
+    /// Finds the scheduler called `name`. If it is a file, its path is `path`, for example next to
+    /// an experiment file.
     pub fn find_at(&self, name: &str, path: &Path) -> CliResult<Arc<Scheduler>> {
         if let Some(scheduler) = registry::find(name) {
             if scheduler.name != name && self.said.borrow_mut().insert(name.to_owned()) {
@@ -90,18 +123,33 @@ impl Schedulers {
         if let Some(compiled) = self.compiled.borrow().iter().find(known) {
             return Ok(Arc::clone(&compiled.scheduler));
         }
+        if path.extension().is_some_and(|end| end == "o") {
+            return Err(CliError::usage_help(
+                format!("{name} is an object for a kernel, and the simulator compiles sources"),
+                "name its .bpf.c; `schedlab vm` and `schedlab load` take objects",
+            ));
+        }
         let compiled = self.compile(name, path)?;
         let scheduler = Arc::clone(&compiled.scheduler);
         self.compiled.borrow_mut().push(compiled);
         Ok(scheduler)
     }
 
-    /// All that were compiled so far.
+    /// All schedulers compiled so far.
     pub fn compiled(&self) -> Vec<Arc<Scheduler>> {
         self.compiled.borrow().iter().map(|made| Arc::clone(&made.scheduler)).collect()
     }
 
-    /// The tunables that the command gives `scheduler`.
+    /// A warning, if the compiled scheduler called `name` runs without a setup that it needs.
+    pub fn setup_warning(&self, name: &str) -> Option<Warning> {
+        const ADVICE: &str = "--scx-setup FILE applies a setup.";
+        let compiled = self.compiled.borrow();
+        let made = compiled.iter().find(|made| made.scheduler.name == name)?;
+        let missing = made.missing.as_ref()?.to_string();
+        Some(Warning::scx_no_setup(name, &missing, ADVICE))
+    }
+
+    /// The tunables that the command sets for `scheduler`.
     pub fn tunables(&self, scheduler: &Scheduler) -> Vec<(String, String)> {
         let compiled = self.compiled.borrow();
         let own = compiled.iter().find(|made| made.scheduler.name == scheduler.name);
@@ -112,8 +160,7 @@ impl Schedulers {
         given.map(|set| (set.name.clone(), set.value.clone())).collect()
     }
 
-    /// Refuses a tunable for a scheduler that is none of `schedulers`, which run: it would be lost
-    /// without a word.
+    /// Refuses a tunable for a scheduler that is not among `schedulers`: it would have no effect.
     pub fn check_settings<'s>(&self, schedulers: impl Iterator<Item = &'s str>) -> CliResult<()> {
         let mut running = Vec::new();
         for scheduler in schedulers {
@@ -136,7 +183,7 @@ impl Schedulers {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     fn compile(&self, name: &str, path: &Path) -> CliResult<Compiled> {
         use schedlab_scx::{CORES, CoreRules, SCX_CORE};
-        use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler};
+        use schedlab_scx_native::{NativeError, NativeScheduler};
         let refused = |error: NativeError| {
             let exit = match error {
                 NativeError::Compile(_) | NativeError::Refused(_) | NativeError::Option(_) => {
@@ -149,25 +196,51 @@ impl Schedulers {
         let own = || self.settings.iter().filter(|set| set.is_for(name));
         let core = own().rfind(|set| set.name == SCX_CORE);
         let core = core.and_then(|set| CoreRules::of(set.value.parse().ok()?));
-        let options = CompileOptions {
-            include: self.scx.include.clone(),
-            sources: self.scx.source.clone(),
-            kernel: core.unwrap_or(&CORES[0]).version,
-            cache: schedlab_vm::Cache::of_user().ok().map(|cache| cache.root().join("native")),
-        };
+        let options = compile_options(&self.scx, core.unwrap_or(&CORES[0]).version);
         let native = NativeScheduler::compile(path, &options).map_err(refused)?;
+        let native = match &self.wanted {
+            Some(wanted) => self.inspect(name, &native, wanted)?,
+            None => native,
+        };
         let arrays = native.array_options();
         let values: Vec<(String, String)> = own()
             .filter(|set| arrays.contains(&set.name))
             .map(|set| (set.name.clone(), set.value.clone()))
             .collect();
         let scheduler = native.scheduler(name, &values).map_err(refused)?;
-        Ok(Compiled { scheduler: Arc::new(scheduler), arrays })
+        let missing = native.missing_setup(&values).map_err(refused)?;
+        Ok(Compiled { scheduler: Arc::new(scheduler), arrays, missing })
+    }
+
+    /// The scheduler with an inspector that keeps `wanted`. The error lists what it could show.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn inspect(
+        &self,
+        file: &str,
+        native: &schedlab_scx_native::NativeScheduler,
+        wanted: &Wanted,
+    ) -> CliResult<schedlab_scx_native::NativeScheduler> {
+        let known = native.state_names();
+        let names = wanted.maps.iter().flat_map(|maps| &maps.names);
+        if let Some(name) = names.into_iter().find(|name| !known.contains(name)) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return Err(CliError::usage_help(
+                format!(
+                    "--maps={name}: {file} has no such map or variable: {}",
+                    allowed_words(name, &known)
+                ),
+                "--maps without names shows all",
+            ));
+        }
+        let inspector = Arc::new(Inspector::new(wanted.clone()));
+        let native = native.inspected_by(&inspector);
+        *self.inspector.borrow_mut() = Some(inspector);
+        Ok(native)
     }
 
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     fn compile(&self, name: &str, path: &Path) -> CliResult<Compiled> {
-        let _ = (path, &self.scx);
+        let _ = (path, &self.scx, &self.wanted);
         Err(CliError::new(
             Exit::Unavailable,
             format!("{name}: schedulers are compiled on x86-64 Linux only"),
@@ -176,16 +249,66 @@ impl Schedulers {
     }
 }
 
-/// Schedulers whose files are named from a folder: where a study lies.
+/// What is known of the verifier's verdict on a compiled scheduler of `lane`: a warning if no
+/// kernel was asked, or if one refuses it. None for the schedulers of this program.
+pub fn verdict_warning(lane: &SimLane, name: &str) -> Option<Warning> {
+    let digest = lane.schedulers.iter().find(|own| own.name == name)?.digest.as_deref()?;
+    let known = known(&Cache::of_user().ok()?, digest);
+    if known.is_empty() {
+        return Some(Warning::scx_not_verified(name));
+    }
+    let refused = known.iter().find_map(|known| Some((known, known.refusal.as_deref()?)));
+    refused.map(|(known, refusal)| Warning::scx_refused(&known.kernel, refusal))
+}
+
+/// How a scheduler is compiled for this machine.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn compile_options(
+    scx: &ScxArgs,
+    kernel: schedlab_model::KernelVersion,
+) -> schedlab_scx_native::CompileOptions {
+    schedlab_scx_native::CompileOptions {
+        source: scx.options(),
+        setup: scx.setup.clone(),
+        kernel,
+        is_checked: scx.checks == ScxChecks::On,
+        cache: Cache::of_user().ok().map(|cache| cache.root().join("native")),
+    }
+}
+
+/// The digests under which the simulator would run the source at `path`, for each modelled kernel
+/// with checks and without. None for an object, and for a source that cannot be simulated.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub fn native_digests(scx: &ScxArgs, path: &Path) -> Vec<String> {
+    use schedlab_scx_native::NativeScheduler;
+    if path.extension().is_none_or(|end| end != "c") {
+        return Vec::new();
+    }
+    let compile = |core: &schedlab_scx::CoreRules, checks| {
+        let scx = ScxArgs { checks, ..scx.clone() };
+        let native = NativeScheduler::compile(path, &compile_options(&scx, core.version));
+        native.ok().map(|native| native.digest())
+    };
+    let both = |core| [ScxChecks::On, ScxChecks::Off].map(|checks| compile(core, checks));
+    schedlab_scx::CORES.iter().flat_map(both).flatten().collect()
+}
+
+/// Nothing is compiled for this machine.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub fn native_digests(_scx: &ScxArgs, _path: &Path) -> Vec<String> {
+    Vec::new()
+}
+
+/// Finds schedulers whose files are named relative to a folder: that of a study.
 pub struct Beside<'s> {
     /// The folder.
     pub folder: &'s Path,
-    /// Those of the command.
+    /// The schedulers of the command.
     pub known: &'s Schedulers,
 }
 
 impl Beside<'_> {
-    /// The lane with the scheduler called `name`, compiled if it is a file.
+    /// The lane with the scheduler called `name`, which is compiled if it is a file.
     fn lane_with(&self, name: &str) -> CliResult<SimLane> {
         let mut lane = SimLane::default();
         if is_file(name) {
@@ -213,7 +336,7 @@ impl Setting {
     }
 }
 
-/// Whether the scheduler `name` is also called `given`.
+/// Whether `given` is a name or an alias of the scheduler `name`.
 fn is_called(given: &str, name: &str) -> bool {
     given == name || registry::find(given).is_some_and(|scheduler| scheduler.name == name)
 }
@@ -227,9 +350,12 @@ fn unknown(name: &str) -> CliError {
         }
         None => allowed_words(name, &names),
     };
-    CliError::usage_help(
-        format!("no scheduler is called {name:?}: {allowed}"),
-        "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
-         scheduler for sched_ext",
-    )
+    let help = match name.contains('+') {
+        true => "`schedlab check --bugs` lists the known bugs and the models that can have each",
+        false => {
+            "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
+             scheduler for sched_ext"
+        }
+    };
+    CliError::usage_help(format!("no scheduler is called {name:?}: {allowed}"), help)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables for people.
+//! Tables and values for people.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use std::io::IsTerminal;
 
-/// A table with these heads; on a terminal it keeps to its width, in a pipe lines stay whole.
+/// A table with these headings. On a terminal it fits the width; in a pipe, lines stay whole.
 pub fn table(heads: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -17,22 +17,23 @@ pub fn table(heads: &[&str]) -> Table {
     table
 }
 
-/// A table that fits its terminal: where it is too wide, its last columns are left out and named
-/// below it. In a pipe all columns stay.
+/// A table that fits its terminal. If it is too wide, it drops its last columns and names them
+/// below. In a pipe it keeps all columns.
 pub struct Fitted {
     heads: Vec<String>,
     rows: Vec<Vec<Cell>>,
-    /// Columns that always stay, from the first.
+    /// Number of first columns that always stay.
     nr_kept: usize,
 }
 
 impl Fitted {
-    /// A table with these heads, the most important first, whose first `nr_kept` columns stay.
+    /// A table with these headings, the most important first. The first `nr_kept` columns always
+    /// stay.
     pub fn new<H: Into<String>>(heads: impl IntoIterator<Item = H>, nr_kept: usize) -> Self {
         Self { heads: heads.into_iter().map(Into::into).collect(), rows: Vec::new(), nr_kept }
     }
 
-    /// The same with all columns, which somebody has chosen.
+    /// Keeps all columns, because the user chose them.
     #[must_use]
     pub fn with_all_kept(mut self) -> Self {
         self.nr_kept = usize::MAX;
@@ -48,6 +49,25 @@ impl Fitted {
     /// The table as text.
     pub fn render(&self) -> String {
         self.render_within(Table::new().width().map(usize::from))
+    }
+
+    /// The table as Markdown of GitHub, with all columns.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        let alignment = |cell: &Cell| {
+            let is_number = *cell == number(cell.content());
+            (if is_number { "---:" } else { "---" }).to_owned()
+        };
+        let mut lines = vec![line(self.heads.iter().map(|head| markdown_text(head)).collect())];
+        let columns = match self.rows.first() {
+            Some(row) => row.iter().map(alignment).collect(),
+            None => vec!["---".to_owned(); self.heads.len()],
+        };
+        lines.push(line(columns));
+        for row in &self.rows {
+            lines.push(line(row.iter().map(|cell| markdown_text(&cell.content())).collect()));
+        }
+        lines.join("\n")
     }
 
     fn render_within(&self, width: Option<usize>) -> String {
@@ -86,7 +106,32 @@ pub fn number(text: impl ToString) -> Cell {
     Cell::new(text.to_string()).set_alignment(CellAlignment::Right)
 }
 
-/// A table as text without blanks at the ends of its lines.
+/// Escapes everything in `text` that Markdown would obey, and puts it on one line. Names come from
+/// untrusted files.
+pub fn markdown_text(text: &str) -> String {
+    let mut output = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' => output.push(' '),
+            '&' => output.push_str("&amp;"),
+            '<' => output.push_str("&lt;"),
+            '@' => output.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '#' | '|' | '~' | '$' | '>' => {
+                output.extend(['\\', letter]);
+            }
+            _ => output.push(letter),
+        }
+    }
+    output
+}
+
+/// Preformatted text in Markdown: an indented block, which no line of the text can end.
+pub fn markdown_block(text: &str) -> String {
+    let lines: Vec<String> = text.trim_matches('\n').lines().map(|l| format!("    {l}")).collect();
+    lines.join("\n")
+}
+
+/// A table as text without trailing blanks.
 pub fn render(table: &Table) -> String {
     let lines: Vec<String> =
         table.to_string().lines().map(|line| line.trim_end().to_string()).collect();
@@ -104,22 +149,23 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// A time since the start of the run, to the microsecond: `--from` and `--to` take it.
+/// A time since the start of the run, to the microsecond, in the form that `--from` and `--to`
+/// read.
 pub fn moment(ns: u64) -> String {
     format!("{}.{:06} s", ns / 1_000_000_000, ns / 1_000 % 1_000_000)
 }
 
-/// A duration that may not have happened.
+/// A duration, or a dash without one.
 pub fn maybe_duration(ns: Option<u64>) -> String {
     or_dash(ns, duration)
 }
 
-/// A value that a run may lack, as `show` gives it.
+/// A value formatted by `show`, or a dash if the run lacks it.
 pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".into(), show)
 }
 
-/// Four significant digits.
+/// Formats a number with four significant digits.
 pub fn digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 || magnitude == 0.0 {
@@ -133,13 +179,13 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// A count with its word: "1 CPU", "2 CPUs".
+/// A count with its noun: "1 CPU", "2 CPUs".
 pub fn counted(count: impl Into<u64>, one: &str, many: &str) -> String {
     let count = count.into();
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A part of one as a percentage.
+/// A fraction of one as a percentage.
 pub fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
@@ -160,6 +206,16 @@ mod tests {
         assert!(narrow.ends_with("left out, for want of width: Jain (--columns chooses)"));
         assert!(table.render_within(Some(5)).contains("88.70 ms"), "the first two stay");
         assert_eq!(table.with_all_kept().render_within(Some(5)), whole);
+    }
+
+    #[test]
+    fn a_table_of_markdown_obeys_no_name() {
+        let mut table = Fitted::new(["scheduler", "p99"], 1);
+        table.add([Cell::new("a|b`<i>\n[x](y) @me"), number("88.70 ms")]);
+        let want = "| scheduler | p99 |\n| --- | ---: |\n\
+                    | a\\|b\\`&lt;i\\> \\[x\\](y) &#64;me | 88.70 ms |";
+        assert_eq!(table.markdown(), want);
+        assert_eq!(markdown_block("\na\n```\n"), "    a\n    ```");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab analyse` and `export` on traces of other tools, and on our own in every format.
+//! `schedlab analyse` and `export` on traces of other tools, and on schedlab's own traces in every
+//! format.
 
 mod common;
 use common::{command, done, ok, schedlab, schedlab_in};
@@ -11,14 +12,14 @@ use std::process::{Command, Stdio};
 /// 40 us and exits. `worker 1` is woken at 12, waits 3 us, runs 25 us, then waits for a disk.
 const FTRACE: &str = include_str!("../../trace/tests/samples/ftrace.txt");
 
-/// The same story as perf prints it.
+/// What `perf script` prints for the trace in [`FTRACE`].
 const PERF: &str = include_str!("../../trace/tests/samples/perf.txt");
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect(text)
 }
 
-/// A folder with the trace in it.
+/// A folder that contains the trace.
 fn folder_with(name: &str, text: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(name), text).unwrap();
@@ -152,8 +153,8 @@ fn bad_traces_are_refused_with_file_and_line() {
     assert_eq!(schedlab_in(folder.path(), &["analyse", "t.txt", "--cpus", "--slices"]).code, 2);
 }
 
-/// What two runs must have in common: the measures without what a text does not hold (the
-/// description in the workload, a process id) and what only the simulator knows.
+/// What two runs must have in common. Leaves out what a text trace does not hold (the description
+/// in the workload, a process id) and what only the simulator knows.
 fn comparable(run: &Value) -> Value {
     let mut measures = run["measures"].clone();
     for task in measures["tasks"].as_array_mut().unwrap() {
@@ -167,7 +168,7 @@ fn comparable(run: &Value) -> Value {
     measures
 }
 
-/// A simulated run, its own measures, and those of its trace through every format and back.
+/// The traces of a simulated run give the run's own measures in every format, read back.
 #[test]
 fn our_own_traces_read_back_to_the_same_measures() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,8 +204,8 @@ fn our_own_traces_read_back_to_the_same_measures() {
     );
 }
 
-/// A foreign trace keeps its measures in our own formats: that it began in the midst of things is
-/// kept too.
+/// Converting a foreign trace to schedlab's own formats keeps its measures, and the fact that it
+/// began while tasks were running.
 #[test]
 fn foreign_traces_keep_their_measures_when_converted() {
     let folder = folder_with("t.txt", FTRACE);
@@ -226,8 +227,8 @@ fn foreign_traces_keep_their_measures_when_converted() {
     assert!(table.contains(",ls,20000,60000,exited"), "{table}");
 }
 
-/// Prints what this kernel traces while forty children run one after the other, in an instance of
-/// tracefs of its own. Where tracefs is not mounted, it is for this script alone.
+/// Prints the kernel's trace of forty children that run one after the other, from an instance of
+/// tracefs of its own. If tracefs is not mounted, the script mounts it for itself alone.
 const RECORD: &str = r#"
 tracing=/sys/kernel/tracing
 [ -d $tracing/instances ] || mount -t tracefs tracefs $tracing
@@ -249,8 +250,8 @@ echo 0 >$instance/tracing_on
 cat $instance/trace
 "#;
 
-/// The kernel's own text, recorded now: read whole, and this test's children are in it with sound
-/// figures.
+/// A trace that this kernel records now is read completely, and contains this test's children with
+/// consistent figures.
 #[test]
 fn a_trace_of_this_kernel() {
     let recorded = Command::new("unshare").args(["--mount", "sh", "-ec", RECORD]).output();
@@ -264,8 +265,8 @@ fn a_trace_of_this_kernel() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let run = json(&done.stdout);
     let tasks = run["measures"]["tasks"].as_array().unwrap();
-    // Each child whose whole life is in the trace keeps the identity of the measures. Some kernels
-    // do not trace every switch; those tasks are marked uncertain.
+    // Each child whose whole life is in the trace satisfies the identity of the measures. Some
+    // kernels do not trace every switch; those tasks are marked uncertain.
     let whole: Vec<&Value> = tasks
         .iter()
         .filter(|task| task["name"] == "true" && task["turnaround_ns"].is_u64())
@@ -314,7 +315,7 @@ fn two_tasks(rounds: u64) -> String {
     text
 }
 
-/// All waits of a task are listed, however long those of others are.
+/// The list has all waits of a task, even if other tasks wait longer.
 #[test]
 fn a_task_has_all_its_waits() {
     let folder = folder_with("t.txt", &two_tasks(150));
@@ -359,7 +360,7 @@ fn the_first_line_is_the_answer() {
     assert!(place("hog") < place("mouse"), "{shown}");
 }
 
-/// A part of the trace has the part of each wait, and the times of the whole.
+/// An analysed part counts only its part of each wait, and shows the times of the whole trace.
 #[test]
 fn a_part_of_a_trace() {
     let folder = folder_with("t.txt", &two_tasks(10));

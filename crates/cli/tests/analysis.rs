@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--analysis`: the same code for simulated runs, runs on this machine and traces that are read.
+//! `--analysis`: the same code serves simulated runs, runs on this machine, and recorded traces.
 
 mod common;
 use common::{ok, schedlab};
@@ -18,7 +18,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&ok(args).stdout).expect("the output is JSON")
 }
 
-/// Every part of the analysis of a run that must hold in any lane.
+/// Checks every part of a run's analysis that must hold in any lane.
 fn assert_it_holds(run: &Value) {
     let tasks = run["analysis"]["tasks"].as_array().expect("an analysis");
     let measured = run["measures"]["tasks"].as_array().unwrap();
@@ -73,7 +73,7 @@ fn a_simulated_run_and_its_trace_give_the_same_analysis() {
     assert_eq!(one["analysis"]["tasks"].as_array().unwrap().len(), 1);
 }
 
-/// A FIFO hog beside a fair task on one CPU: the fair one is starved by a higher class until the
+/// A FIFO hog and a fair task on one CPU: the fair one is starved by a higher class until the
 /// real-time limit of 950 ms in each second lets it run.
 const STARVED: &str = r#"{
   "tasks": {
@@ -96,7 +96,7 @@ fn starvation_and_its_cause_are_found() {
     assert_eq!((&found[0]["name"], &found[0]["cause"]), (&"fair".into(), &"higher-class".into()));
     assert_eq!((&found[0]["is_open"], &found[0]["ns"]), (&true.into(), &900_000_000.into()));
     assert_eq!(found[0]["ran"][0]["name"], "hog");
-    // Ideal sharing would have given it half of the time.
+    // Under ideal sharing it would have run half of the time.
     let fair = &run["analysis"]["tasks"][1]["lag"];
     let behind = fair["behind_ns_max"].as_u64().unwrap();
     assert!(behind.abs_diff(450_000_000) <= 1, "{fair}");
@@ -107,7 +107,7 @@ fn starvation_and_its_cause_are_found() {
     assert_eq!(schedlab(&["sim", workload, "--starved-after", "1s"]).code, 2);
 }
 
-/// Two tasks that may use one CPU only: the other one is idle, which is no violation.
+/// Two tasks are bound to one CPU and leave the other one idle. That is no violation.
 #[test]
 fn affinity_is_no_violation() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,12 +118,13 @@ fn affinity_is_no_violation() {
     let run = json(&args);
     assert_eq!(run["analysis"]["wasted"]["count"], 0);
     assert!(run["analysis"]["depth"]["max"] == 2 && run["analysis"]["cpus"][1]["max"] == 0);
-    // CPU 0 is a machine of its own: nobody is behind by more than a slice.
+    // The lag counts CPU 0 alone: no task is behind by more than a slice.
     let lag = run["analysis"]["tasks"][0]["lag"]["behind_ns_max"].as_u64().unwrap();
     assert!(lag < 10_000_000, "{lag}");
 }
 
-/// A Perfetto trace of a scheduler that has a virtual runtime shows it, and the run is the same.
+/// A Perfetto trace shows the virtual runtimes of a scheduler that has them, and the run stays the
+/// same.
 #[test]
 fn a_perfetto_trace_has_the_virtual_runtimes() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +165,7 @@ fn the_tables_and_the_report_show_it() {
     assert!(analysis.contains("<svg class=\"chart\""), "the section has its figures");
 }
 
-/// On this machine, with what the machine allows: a trace, or counters and no analysis.
+/// On this machine, within what it allows: a trace, or else counters and no analysis.
 #[test]
 fn a_run_on_this_machine_is_analysed() {
     let folder = tempfile::tempdir().unwrap();

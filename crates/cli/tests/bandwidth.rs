@@ -6,7 +6,7 @@ mod common;
 use common::{ok, schedlab};
 use serde_json::Value;
 
-/// A hog that may have 20 ms in each 100 ms.
+/// A hog with a limit of 20 ms in each 100 ms.
 const LIMITED: &str = r#"{
   "name": "limited",
   "global": { "duration": "1s" },
@@ -33,7 +33,7 @@ fn a_limited_group_runs_within_its_limit() {
     let args = [&base[..], &["--starved-after", "50ms", "--scheduler", "linux-6.1"]].concat();
     let run = json(&args);
     let hog = &run["measures"]["tasks"][0];
-    // The periods begin at multiples of 100 ms, and 20 ms are five ticks.
+    // The periods begin at multiples of 100 ms; 20 ms are five ticks.
     assert_eq!(hog["cpu_time_ns"], 200_000_000, "{hog}");
     assert_eq!(hog["run_delay_ns"], 800_000_000, "{hog}");
     let starved = &run["analysis"]["starved"];
@@ -43,7 +43,7 @@ fn a_limited_group_runs_within_its_limit() {
     for name in ["linux-6.6", "linux-6.12", "linux-6.18", "linux-7.1"] {
         let run = json(&[&base[..], &["--scheduler", name]].concat());
         let ran = run["measures"]["tasks"][0]["cpu_time_ns"].as_u64().unwrap();
-        // The first period may begin anywhere.
+        // The first period can begin at any time.
         assert!((196_000_000..=224_000_000).contains(&ran), "{name}: {ran} ns");
     }
 }
@@ -58,7 +58,8 @@ fn the_result_has_what_the_kernels_cpu_stat_says() {
     assert_eq!(groups.len(), 1, "{groups:?}");
     let group = &groups[0];
     assert_eq!(group["path"], "/batch");
-    // The period that ends with the run is not over; in each of ten 80 ms were taken away.
+    // The last period ends with the run, so it is incomplete. In each of ten periods the hog lost
+    // 80 ms.
     assert_eq!((&group["nr_periods"], &group["nr_throttled"]), (&9.into(), &9.into()), "{group}");
     assert_eq!(group["throttled_ns"], 800_000_000, "{group}");
     let shown = ok(&args).stdout;
@@ -69,7 +70,7 @@ fn the_result_has_what_the_kernels_cpu_stat_says() {
     assert!(run.get("groups").is_none(), "{run}");
 }
 
-/// At 20 ms the hog is not chosen any more; the reason stands there.
+/// At 20 ms the scheduler stops choosing the hog; the answer names the reason.
 #[test]
 fn explain_names_what_is_throttled() {
     let (_folder, path) = limited();

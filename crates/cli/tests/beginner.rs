@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and commands of people who see the program for the first time: what never ends gets an
-//! end, textbook exercises get the textbook's answer, and other words for things are understood.
+//! Files and commands of first-time users: an endless workload gets an end, textbook exercises give
+//! the textbook's answer, and the program understands other names for things.
 
 mod common;
 use common::{Done, ok, schedlab_in};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `schedlab bench` gives: JSON that keeps to its schema, counts that are those of the job.
-//! How fast it is, is no matter of a test.
+//! What `schedlab bench` prints: JSON that follows its schema, with the counts of the job. The
+//! tests do not check speed.
 
 mod common;
 use common::{ok, schedlab};
@@ -26,7 +26,7 @@ fn the_result_keeps_to_its_schema_and_says_what_was_run() {
         assert!(number("nr_switches") > 32 * 30 && number("nr_records") > number("nr_switches"));
         assert!(number("max_rss_bytes") > 1 << 20);
     }
-    // The trace changes nothing but its own length.
+    // Tracing leaves the run as it is; only the length of the trace differs.
     for name in ["nr_switches", "nr_ticks", "nr_records"] {
         assert_eq!(plain[name], traced[name], "{name}");
     }
@@ -59,7 +59,7 @@ fn tasks_and_cpus_can_be_set() {
     assert!(table.contains("switches/CPU-s") && table.contains("J1"), "{table}");
 }
 
-/// The machine's ticks and CPUs are its own, also in processes of their own.
+/// Ticks and CPUs are those of the chosen machine, also in processes of their own.
 #[test]
 fn a_job_runs_on_a_machine_of_ones_choice() {
     let args = ["bench", "J8", "--machine", "laptop", "--until", "1s", "-n", "2", "--json"];
@@ -86,7 +86,7 @@ fn what_is_not_there_is_named() {
     assert_eq!(wrong.code, 2);
 }
 
-/// The model's own count shows the order of the algorithm; the times are no matter of a test.
+/// The model's own count shows the order of the algorithm. The test does not check times.
 #[test]
 fn the_curve_of_picks_counts_entries_and_leaves_out_the_start() {
     let schedulers = "linux-2.4.18,linux-2.6.22,fcfs";
@@ -105,7 +105,7 @@ fn the_curve_of_picks_counts_entries_and_leaves_out_the_start() {
     for point in points {
         let steady = &point["steady"];
         assert!(steady["nr_switches"].as_u64().unwrap() >= 250, "{point}");
-        // A scheduler that never preempts is measured with tasks that block.
+        // For a scheduler that never preempts, the command measures tasks that block.
         let job = if point["scheduler"] == "fcfs" { "S1" } else { "J1" };
         assert_eq!(point["job"], job);
     }
@@ -131,7 +131,7 @@ fn a_number_of_switches_decides_how_long_a_job_runs() {
         let switches = result["nr_switches"].as_u64().unwrap();
         assert!((3_000..=6_000).contains(&switches), "{result}");
     }
-    // Nobody is ever preempted: the job keeps its own time.
+    // Under fcfs no task is ever preempted, so the job keeps its own time.
     let args = ["bench", "J1", "--scheduler", "fcfs", "--switches", "4000", "--json"];
     assert_eq!(json(&args)["simulated_ns"], 10_000_000_000_000_u64);
     for wrong in [

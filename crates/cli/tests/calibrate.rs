@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab calibrate` on the machine the tests run on, and what the simulator makes of its file.
+//! `schedlab calibrate` on the machine that runs the tests, and the simulator's use of its file.
 
 mod common;
 use common::{ok, schedlab};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// From the machine to the result of a simulation: the costs of the file are those of the run, and
-/// a round over two pipes takes what they add up to.
+/// A simulation uses the costs of the file, and a round over two pipes takes their sum.
 #[test]
 fn a_simulation_pays_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
@@ -28,7 +27,7 @@ fn a_simulation_pays_what_was_measured() {
         assert!(!figure["method"].as_str().unwrap().is_empty(), "{figure}");
         let noise = figure["noise"].as_str().unwrap();
         assert!(["quiet", "noisy", "unreliable"].contains(&noise), "{figure}");
-        // Yielding need not switch each time on a busy machine; then fewer give a value.
+        // On a busy machine not every yield switches; then fewer measurements give a value.
         if figure["nr_repetitions"] == 6 {
             let end = |index: usize| figure["ci95_ns"][index].as_u64().unwrap();
             assert!((end(0)..=end(1)).contains(&median.unwrap()), "{figure}");
@@ -63,7 +62,7 @@ fn a_simulation_pays_what_was_measured() {
     }
     let hop = 2 * costs["pipe_ns"] + costs["wakeup_ns"] + costs["context_switch_ns"];
     let took = run["measures"]["totals"]["end_ns"].as_u64().unwrap();
-    // Beside the hops there are ticks, a byte's copies, the start and the end.
+    // In addition to the hops, the time contains ticks, the copy of a byte, the start and the end.
     let ticks = (took / 4_000_000 + 1) * costs["tick_ns"];
     let others = ticks + costs["idle_exit_ns"] + 2 * rounds * 8 + 20 * hop;
     let hops = 2 * rounds * hop;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--scheduler ./my_sched.bpf.c`: schedulers for sched_ext, the repository's and others', compiled
-//! for this machine and simulated.
+//! `--scheduler ./my_sched.bpf.c`: compiles sched_ext schedulers for this machine and simulates
+//! them, those of the repository and third-party ones.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
-use common::{Done, ok, schedlab};
+use common::{Done, flat, ok, schedlab};
 use schedlab_testing::skip;
 use serde_json::Value;
 use std::fs;
@@ -25,11 +25,6 @@ fn has_clang() -> bool {
         skip(&probe.stderr);
     }
     probe.code != 3
-}
-
-/// Words of a message without the frame around them.
-fn flat(text: &str) -> String {
-    text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
 fn refused(args: &[&str]) -> String {
@@ -152,7 +147,8 @@ fn the_repositorys_schedulers_run() {
     }
 }
 
-/// The kernel's examples, if they were fetched (scripts/fetch-sched-ext-examples.sh).
+/// The kernel's examples run unmodified, if they were fetched
+/// (scripts/fetch-sched-ext-examples.sh).
 #[test]
 fn the_kernels_examples_run_unmodified() {
     let Some(directory) = std::env::var_os("SCHEDLAB_SCHED_EXT_EXAMPLES") else {
@@ -180,10 +176,10 @@ fn the_kernels_examples_run_unmodified() {
     assert!(nr_run > 0, "there is no example");
 }
 
-/// A package of the registry, unpacked; `None`: it cannot be had.
+/// Unpacks a package of the registry; `None` if it is unavailable.
 fn package(name: &str, version: &str, into: &Path) -> Option<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Looking at a package downloads it, and nothing else.
+    // `cargo info` only downloads the package.
     let wanted = format!("{name}@{version}");
     let info = Command::new(cargo).args(["info", &wanted]).current_dir(into).output().ok()?;
     let home = std::env::var_os("CARGO_HOME")
@@ -203,7 +199,7 @@ fn package(name: &str, version: &str, into: &Path) -> Option<PathBuf> {
     unpacked.success().then(|| into.join(format!("{name}-{version}")))
 }
 
-/// A scheduler of production size with its own headers, as published.
+/// A production scheduler with its own headers runs as published.
 #[test]
 fn a_published_scheduler_runs_unmodified() {
     if !has_clang() {
@@ -224,8 +220,8 @@ fn a_published_scheduler_runs_unmodified() {
     assert_eq!(sim(&source, &more).stdout, one);
 }
 
-/// Beside an experiment file, under a path that begins there; its code is part of what a stored run
-/// is known by.
+/// An experiment file names a scheduler file by a path relative to itself. The scheduler's code is
+/// part of the identity of a stored run.
 #[test]
 fn an_experiment_file_names_a_scheduler_file() {
     if !has_clang() {
@@ -265,8 +261,8 @@ fn an_experiment_file_names_a_scheduler_file() {
     assert!(missing.contains("missing.bpf.c") && missing.contains(":7:"), "{missing}");
 }
 
-/// Under a scheduler for sched_ext each choice names the queue that the task came from, who put it
-/// there, and who waited behind it.
+/// Under a sched_ext scheduler, each choice names the task's queue, which task or CPU put it there,
+/// and which tasks waited behind it.
 #[test]
 fn sched_ext_schedulers_are_explained_by_their_queues() {
     if !has_clang() {

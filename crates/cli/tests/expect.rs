@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A workload file that says what must come out: exit codes, the table, JSON; and the schema of
-//! workload files.
+//! Workload files with expectations: exit codes, the table, the JSON; and the schema of workload
+//! files.
 
 mod common;
 use common::{ok, schedlab_in};
@@ -45,7 +45,7 @@ fn what_fails_is_a_failed_check_and_stands_in_a_table() {
     let table: Vec<&str> = output.stdout.lines().filter(|line| line.contains("seed 1")).collect();
     assert!(table.iter().any(|line| line.contains("wait_ns_max") && line.contains("< 1.000 us")));
     assert!(table.iter().any(|line| line.contains("turnaround_ns") && line.contains("none")));
-    // Round robin knows no weights: half is not above half.
+    // Round robin ignores weights, so the share is not above one half.
     assert!(table.iter().any(|line| line.contains("rr") && line.contains("> 0.5")), "{table:?}");
 }
 
@@ -107,7 +107,7 @@ fn comparisons_fail_too() {
         assert!(output.stdout.lines().any(|line| row(&line)), "{}", output.stdout);
         assert!(folder.path().join("sweep.results/report.html").exists());
     }
-    // Tables as JSON have no place for it: then stderr has the list.
+    // The JSON of tables has no room for them, so stderr has the list.
     let output = schedlab_in(folder.path(), &["compare", "sweep.toml", "--json"]);
     assert_eq!(output.code, 1);
     serde_json::from_str::<Value>(&output.stdout).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `schedlab explain` answers, to people and to programs.
+//! The answers of `schedlab explain`, for people and for programs.
 
 mod common;
 use common::{ok, schedlab};
@@ -32,7 +32,7 @@ fn the_json_keeps_to_its_schema_under_every_scheduler() {
         // The choice that ended the wait names the task that waited.
         let last = answer["decisions"].as_array().unwrap().last().unwrap();
         if wait["end_ns"].is_null() {
-            // Without preemption an endless hog keeps the others waiting for ever.
+            // Without preemption an endless hog keeps the others waiting forever.
             assert_ne!(last["next"], wait["task"], "{name}");
         } else {
             assert_eq!(last["next"], wait["task"], "{name}");
@@ -41,7 +41,7 @@ fn the_json_keeps_to_its_schema_under_every_scheduler() {
         let own = &wait["cpus"][0];
         let ran: u64 =
             own["ran"].as_array().unwrap().iter().map(|r| r["ran_ns"].as_u64().unwrap()).sum();
-        // On one CPU every moment of a wait is somebody's.
+        // On one CPU, some task runs at every moment of a wait.
         assert_eq!(Some(ran), wait["wait_ns"].as_u64(), "{name}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of others as workloads of an experiment: their figures, what they may do, and that
-//! nothing of them is left, whatever ends the run.
+//! Third-party programs as workloads of an experiment: their figures, their permissions, and that
+//! nothing of them remains after a run ends in any way.
 
 #![cfg(target_os = "linux")]
 
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// A directory for a study and for the programs' private directories.
 struct Place {
     folder: tempfile::TempDir,
-    /// How long the test's own `sleep` sleeps: by it its processes are known.
+    /// How long the test's own `sleep` sleeps. This number identifies its processes.
     seconds: String,
 }
 
 impl Place {
     fn new(number: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Programs run as another user than root, who must get through.
+        // Programs run as an unprivileged user, who must be able to enter the directory.
         let open = std::fs::Permissions::from_mode(0o711);
         std::fs::set_permissions(folder.path(), open.clone()).unwrap();
         std::fs::create_dir(folder.path().join("io")).unwrap();
@@ -65,7 +65,7 @@ impl Place {
         results.collect()
     }
 
-    /// Processes and files of the runs.
+    /// Remaining processes and files of the runs.
     fn left(&self) -> Vec<String> {
         let mut left = sleepers(&self.seconds);
         let entries = std::fs::read_dir(self.io()).unwrap().flatten();
@@ -165,7 +165,7 @@ fn what_fails_says_so_with_its_last_words() {
     check(dies, 3, &["sleep ended before the program did (exit code 0)"]);
 }
 
-/// Starts a run that would go on for a minute, and waits until everything of it is there.
+/// Starts a run that would take a minute, and waits until all its processes and files exist.
 fn in_full_swing(place: &Place) -> Child {
     let program = format!("argv = ['sleep', 'SECONDS']\ndirectories = ['a/b']\n{SLEEPER}");
     let mut command = place.compare("", &program);
@@ -211,7 +211,7 @@ fn nothing_is_left_whoever_is_killed() {
     }
 }
 
-/// Caller and launcher at once: nobody is there to clean up; the next run does.
+/// Kills caller and launcher at once, so that neither can clean up. The next run does.
 #[test]
 fn what_nobody_could_remove_goes_with_the_next_run() {
     let place = Place::new(14);
@@ -232,7 +232,7 @@ fn what_nobody_could_remove_goes_with_the_next_run() {
     assert_eq!(place.left(), Vec::<String>::new());
 }
 
-/// Experiment `name` of study S3, with only these axes and parameters, as a study of its own.
+/// A study with only experiment `name` of S3, with these axes and parameters.
 fn of_s3(name: &str, axes: &str, parameters: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/S3.toml");
     let text = std::fs::read_to_string(path).unwrap();
@@ -247,14 +247,14 @@ fn of_s3(name: &str, axes: &str, parameters: &str) -> String {
         Some(("repetitions", _)) => "repetitions = 1".into(),
         _ => line.to_string(),
     });
-    // What a quick run changes is not wanted.
+    // Drop the changes for quick runs.
     let lines: Vec<String> = lines.collect();
     let kept = lines.iter().filter(|line| !line.starts_with("quick = "));
     let text: Vec<&str> = kept.map(String::as_str).collect();
     format!("name = \"x\"\n[[experiment]]\n{}\n", text.join("\n"))
 }
 
-/// Runs an experiment of S3; its figures, or why it cannot run here.
+/// Runs an experiment of S3. Returns its figures, or the reason why it cannot run here.
 fn real(number: u32, study: &str) -> Option<serde_json::Value> {
     let place = Place::new(number);
     std::fs::write(place.folder.path().join("x.toml"), study).unwrap();

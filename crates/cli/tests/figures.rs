@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures on the pages about schedulers are what their commands draw now.
+//! The figures on the pages about schedulers equal what their commands draw now.
 
 mod common;
 use common::schedlab_in;

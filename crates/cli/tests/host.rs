@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab run`, `doctor` and the demo on the machine the tests run on, with or without root.
-//! Nothing here depends on how fast or how busy the machine is.
+//! `schedlab run`, `doctor` and the demo on the machine that runs the tests, with or without root.
+//! No test depends on the machine's speed or load.
 
 mod common;
 use common::{ok, schedlab, schedlab_in};
@@ -23,7 +23,7 @@ fn a_workload_runs_and_its_result_keeps_to_the_schema() {
     assert!(matches!(run["source"].as_str(), Some("bpf" | "schedstat")), "{}", run["source"]);
     let totals = &run["measures"]["totals"];
     assert_eq!((&totals["nr_tasks"], &totals["nr_exited"]), (&3.into(), &3.into()));
-    // The work that was asked for is CPU time, whatever else the machine does.
+    // The requested work is CPU time, whatever else runs on the machine.
     for task in run["measures"]["tasks"].as_array().unwrap() {
         assert!(task["cpu_time_ns"].as_u64().unwrap() >= 4_900_000, "{task}");
     }
@@ -85,7 +85,7 @@ fn the_doctor_answers_with_remedies() {
     }
 }
 
-/// A study on this machine from its file to the report, with what the machine cannot do named.
+/// A study on this machine, from its file to the report, names what the machine cannot do.
 #[test]
 fn a_study_runs_on_this_machine() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C in the middle of a sweep on this machine: nothing is left of the run under way, the
-//! directory of results is whole, and the same command goes on there.
+//! Ctrl-C in the middle of a sweep on this machine: nothing remains of the current run, the results
+//! directory is consistent, and the same command resumes there.
 
 #![cfg(target_os = "linux")]
 
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// In the environment of the sweep, and of every task that it starts.
+/// An environment variable of the sweep and of every task that it starts.
 const MARK: &str = "SCHEDLAB_TEST_SWEEP";
 const NR_RUNS: usize = 24;
-/// Exit code after SIGINT as shells tell it.
+/// Exit code after SIGINT, as shells report it.
 const INTERRUPTED: i32 = 130;
 
 /// Three tasks of some 40 ms that write into files, in a control group where the machine has them.
@@ -52,7 +52,7 @@ fn marked(mark: &str) -> BTreeSet<u32> {
     pids.filter(is_marked).collect()
 }
 
-/// What is there of launchers with these ids: control groups and directories of files.
+/// What remains of launchers with these ids: control groups and directories of files.
 fn remains(pids: &BTreeSet<u32>) -> Vec<String> {
     let mut left = Vec::new();
     if let Some(controller) = schedlab_host::cgroup::CpuController::detect() {
@@ -77,7 +77,7 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Lines of the log; each must be a whole one.
+/// Lines of the log; each must be complete.
 fn stored(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join("out/runs.jsonl")).unwrap_or_default();
     assert!(text.is_empty() || text.ends_with('\n'), "the log ends within a line");
@@ -88,7 +88,7 @@ fn stored(folder: &Path) -> Vec<String> {
     text.lines().map(String::from).collect()
 }
 
-/// Waits until a run after the first `before` is in full swing. Gives the processes seen.
+/// Waits until all processes of a run after the first `before` runs exist. Returns the processes.
 fn in_full_swing(child: &mut Child, mark: &str, folder: &Path, before: usize) -> BTreeSet<u32> {
     let mut seen = BTreeSet::new();
     let log = folder.join("out/runs.jsonl");
@@ -109,7 +109,7 @@ fn ctrl_c_leaves_nothing_and_the_sweep_goes_on() {
     write_experiment(folder.path());
     let arguments = ["compare", "cut.toml", "-o", "out"];
     let mut before = Vec::new();
-    // A terminal sends it to the whole group; `kill` to the program alone.
+    // A terminal sends the signal to the whole group; `kill` sends it to the program alone.
     for (round, whole_group) in [(0, true), (1, false), (2, true)] {
         let mark = format!("{}-{round}", std::process::id());
         let mut child = command()
@@ -138,7 +138,7 @@ fn ctrl_c_leaves_nothing_and_the_sweep_goes_on() {
         let said = format!("interrupted: {} of {NR_RUNS} runs are stored in out", lines.len());
         assert!(stderr.contains(&said), "{said}: {stderr}");
         assert!(before.iter().all(|line| lines.contains(line)), "a stored run is gone");
-        // What is made of results comes at the end, and in one piece.
+        // The files made from results appear at the end, and complete.
         let names = std::fs::read_dir(folder.path().join("out")).unwrap().flatten();
         let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
         let is_known = |name: &_| ["runs.jsonl", "manifest.json"].iter().any(|known| name == known);
@@ -157,15 +157,15 @@ fn ctrl_c_leaves_nothing_and_the_sweep_goes_on() {
     assert_eq!(manifest["is_complete"], true);
 }
 
-/// A shell under FIFO leaves a busy child on its only CPU: the killed shell cannot end before that
-/// child does. Without the right to real-time policies there is nothing to try.
+/// A shell under FIFO leaves a busy child on its only CPU, so the killed shell cannot end before
+/// that child. The test needs permission to use real-time policies.
 #[test]
 fn a_real_time_hog_that_a_command_started_does_not_outlive_it() {
     if !schedlab_host::lane::may_set_policies() {
         return schedlab_testing::skip("real-time policies need CAP_SYS_NICE");
     }
     let mark = format!("{}-hog", std::process::id());
-    // The loop ends by itself, should nobody end it.
+    // The loop ends by itself if nothing kills it.
     let script = "(end=$(($(date +%s) + 40)); while [ $(date +%s) -lt $end ]; do i=0; \
                   while [ $i -lt 100000 ]; do i=$((i + 1)); done; done) & sleep 30";
     let mut child = command()
@@ -183,8 +183,8 @@ fn a_real_time_hog_that_a_command_started_does_not_outlive_it() {
     wait_for("the end of the hog", || marked(&mark).is_empty());
 }
 
-/// The launcher is killed in a way that it cannot answer; a process in a session of its own is left
-/// to the program.
+/// SIGKILL gives the launcher no chance to clean up. The program itself must kill a process in a
+/// session of its own.
 #[test]
 fn a_killed_launcher_leaves_no_process_of_another_session() {
     let mark = format!("{}-launcher", std::process::id());
@@ -211,8 +211,8 @@ fn a_killed_launcher_leaves_no_process_of_another_session() {
     assert!(output.status.code() == Some(3) && text.contains("launcher"), "{text}");
 }
 
-/// An unfinished trace has no name yet, so that even a kill leaves no file. On file systems that
-/// have no such files it has one.
+/// An unfinished trace has no name yet, so a kill leaves no file. File systems without nameless
+/// files are the exception.
 #[test]
 fn a_killed_simulation_leaves_no_part_of_its_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ fn a_killed_simulation_leaves_no_part_of_its_trace() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A file of the folder is open under no name once the trace is being written.
+    // While the trace is being written, the program has an open file of this folder without a name.
     let writes = || {
         let Ok(files) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return false };
         let targets = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());

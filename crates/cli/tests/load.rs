@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab load` and `schedlab attach`, as far as a kernel without sched_ext lets them be tried.
+//! `schedlab load` and `schedlab attach`, as far as tests can check them without sched_ext in the
+//! kernel.
 #![cfg(target_os = "linux")]
 
 mod common;
-use common::{ok, schedlab};
+use common::{flat, ok, schedlab};
 use std::process::Command;
 
 fn has_sched_ext() -> bool {
     std::path::Path::new("/sys/kernel/sched_ext").exists()
 }
 
-/// The text on one line: the width at which it is wrapped does not matter here.
-fn flat(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| *word != "\u{2502}");
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// Whether this build has schedulers; the test is skipped in one without clang.
+/// Whether this build has schedulers. A build without clang has none and skips the test.
 fn is_built() -> bool {
     let done = schedlab(&["load", "rr", "--describe"]);
     if done.code == 3 {
@@ -87,7 +82,7 @@ fn what_cannot_be_loaded_says_why() {
 fn a_running_task_is_shown_and_switched() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = child.id().to_string();
-    // A process has its parent's name until it has begun its program.
+    // A new process has its parent's name until it executes its program.
     let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     while name().trim() != "sleep" {
         std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output that cannot be written: a full disk behind stdout, stderr or a file, and readers that go
-//! away. Every command says what happened and ends with an exit code; none panics (code 101), and
-//! no file is left half written.
+//! Output that cannot be written: stdout, stderr or a file on a full disk, and readers that close
+//! the pipe. Every command reports what happened and returns an exit code. None panics (code 101),
+//! and no file is left partially written.
 
 mod common;
 use common::{Done, command, done, schedlab_in};
@@ -22,7 +22,7 @@ lane = 'sim'
 schedulers = ['rr', 'fcfs']
 ";
 
-/// Commands that print, each to be run in a directory with an experiment and a trace.
+/// Commands that print, run in a directory with an experiment and a trace.
 const PRINTING: [&[&str]; 18] = [
     &["--help"],
     &["sim", "--help"],
@@ -105,8 +105,8 @@ fn a_reader_that_goes_away_is_no_error() {
     }
 }
 
-/// Runs the program where no file may be larger than `blocks` of 512 bytes: what a full disk does,
-/// without the rights to make one.
+/// Runs the program with a limit of `blocks` of 512 bytes for any file. This acts like a full disk
+/// and needs no special rights.
 fn limited(folder: &Path, blocks: u32, args: &[&str]) -> Done {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut shell = Command::new("sh");
@@ -142,7 +142,7 @@ fn a_file_that_cannot_grow_is_an_error_and_leaves_nothing() {
     }
 }
 
-/// A disk that fills in the middle of a sweep stops it; what was stored counts.
+/// A disk that fills up in the middle of a sweep stops it; the stored runs count.
 #[test]
 fn a_sweep_that_fills_the_disk_goes_on_when_there_is_room() {
     let folder = folder();

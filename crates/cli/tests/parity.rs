@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator and the running kernel play one workload to the same end: where policy and locks
-//! decide everything, the order of what the tasks do is the same in both.
+//! The simulator and the running kernel play one workload to the same end: if policy and locks
+//! decide everything, the tasks act in the same order in both.
 //!
-//! Real-time tasks on one CPU. Needs the right to set their policy, and is skipped without.
+//! The tests use real-time tasks on one CPU. They need permission to set real-time policies and are
+//! skipped without it.
 
 use schedlab_host::{HostError, HostLane, HostRequest};
 use schedlab_model::program::ProgramBuilder;
@@ -49,7 +50,7 @@ fn request(workload: &Workload) -> RunRequest {
     RunRequest::new(workload.clone(), "linux-6.12", CpuMask::first(1))
 }
 
-/// Plays it in both lanes and compares; gives the order.
+/// Plays the workload in both lanes, compares the orders and returns the order.
 fn same_order(workload: &Workload) -> Vec<String> {
     let mut simulated = MemorySink::default();
     let request = request(workload);
@@ -132,8 +133,8 @@ fn priority_inversion_under_each_protocol() {
         let low = fifo("low", 10, |program| {
             program.lock(A).run(20 * MS).unlock(A).op(Op::Progress);
         });
-        // They sleep until their time: the launcher, which is no real-time task, would release them
-        // late where others use the CPUs.
+        // They sleep until their time. The launcher is no real-time task, so on busy CPUs it would
+        // release them late.
         let middle = fifo("middle", 20, |program| {
             program.sleep(8 * MS).run(60 * MS).op(Op::Progress);
         });
@@ -179,8 +180,9 @@ fn signals_semaphores_and_forks() {
     assert_eq!(order.len(), 3 * 2 + 3 + 3 + 2);
 }
 
-/// A DEADLINE task of 60 ms with 4 of every 20 ms takes fifteen periods, in the model and on the
-/// kernel, which looks at the budget at ticks and takes what was overrun from the next one.
+/// A DEADLINE task with 60 ms of work and a budget of 4 ms in every 20 ms takes fifteen periods, in
+/// the model and on the kernel. The kernel checks the budget at ticks and subtracts an overrun from
+/// the next one.
 #[test]
 fn a_deadline_task_gets_its_share() {
     if !has_rights() {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab reproduce`: verdicts on the claims of a study, with their numbers; going on where it
-//! was stopped; what was not measured; and what a study file may not say.
+//! `schedlab reproduce`: verdicts on a study's claims with their numbers, resuming after a stop,
+//! unmeasured claims, and invalid study files.
 
 mod common;
 use common::{command, done, ok, schedlab};
 use serde_json::Value;
 use std::path::Path;
 
-/// Two hogs on one CPU take twice as long as one; the sentences say so and say otherwise.
+/// Two hogs on one CPU take twice as long as one. Some claims state this, others the opposite.
 const STUDY: &str = r#"
 name = "T"
 [[experiment]]
@@ -93,7 +93,7 @@ text = "The code is short."
 not_measured = "nothing runs"
 "#;
 
-/// Figures and tables of that study, with values of an original.
+/// Figures and tables of that study, with values from an original publication.
 const FIGURES: &str = r#"
 [[figure]]
 id = "T-F1"
@@ -173,7 +173,7 @@ fn each_claim_gets_its_verdict_and_numbers() {
     let first = &claims[0]["checks"][0];
     assert_eq!((first["published"].as_f64(), &first["is_exact"]), (Some(2.1), &true.into()));
     assert!((first["found"].as_f64().unwrap() - 2.0).abs() < 0.01, "{first}");
-    // Under fcfs one ends when the other begins.
+    // Under fcfs the second one begins when the first ends.
     let spread = &claims[1]["checks"][1];
     assert!((spread["found"].as_f64().unwrap() - 1.0).abs() < 0.01, "{spread}");
     assert_eq!(claims[2]["checks"][0]["found"], 1.0);
@@ -204,11 +204,11 @@ fn figures_and_tables_of_a_study_stand_beside_the_originals_values() {
     ok(&[&args[..], &["--costs", "zero"]].concat());
     let report = std::fs::read_to_string(output.join("report-t.html")).unwrap();
     for part in [
-        // The figure with its original, the claim that rests on it.
+        // The figure with its original, and the claim that uses it.
         "id=\"figure-t-f1\"",
         "Tinted: nobody.",
         "<a href=\"#figure-t-f1\">T-F1</a>",
-        // 40 ms twice; user time is all of it; nothing idles; somebody else's 87.5.
+        // 40 ms twice; all of it is user time; no CPU idles; the published value is 87.5.
         "<th>two hogs</th><td>fcfs</td><td class=\"num\">80</td><td class=\"num\">80</td>\
          <td class=\"num\">0</td><td class=\"num other\">87.5</td>",
         "<pre>0.08 0.08 0.00 100% 0 2</pre>",
@@ -263,7 +263,7 @@ fn the_same_command_goes_on_and_a_quick_one_is_another() {
     assert!(quick.stdout.contains("6 claims: 1 HOLDS, 1 PARTLY HOLDS"), "{}", quick.stdout);
 }
 
-/// The first run of each point is analysed; results without are others.
+/// The first run of each point is analysed. Results without an analysis have another identity.
 #[test]
 fn runs_can_be_analysed() {
     let folder = tempfile::tempdir().unwrap();

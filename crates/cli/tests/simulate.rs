@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `schedlab sim` gives: JSON that keeps to its schema, slices that tile the time, traces in
-//! every format, and the same bytes for the same input.
+//! What `schedlab sim` prints: JSON that follows its schema, slices that cover the time without
+//! overlap, traces in every format, and the same bytes for the same input.
 
 mod common;
 use common::{command, done, ok, schedlab, schedlab_in};
@@ -60,7 +60,7 @@ fn json_keeps_to_the_published_schema() {
         let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{args:?}: {errors:?}");
     }
-    // The schema refuses something, so that the check above can fail.
+    // The schema must refuse something; otherwise the check above could not fail.
     let mut wrong = json(&["sim", "hogs:work=1ms", "--json"]);
     wrong["seed"] = "one".into();
     assert!(!validator.is_valid(&wrong));
@@ -94,8 +94,8 @@ fn several_runs_make_an_array_in_the_order_asked_for() {
     assert_eq!(names, ["fcfs", "linux-6.1"]);
 }
 
-/// On each CPU slices follow one another without overlap; together they are the tasks' CPU time; a
-/// task is never on two CPUs at once.
+/// On each CPU slices do not overlap, and their sum is the tasks' CPU time. A task is never on two
+/// CPUs at once.
 #[test]
 fn slices_tile_the_time() {
     let args = ["sim", "sched:n=5,total=40ms", "--cpus", "2", "--slices"];
@@ -125,8 +125,8 @@ fn slices_tile_the_time() {
     }
 }
 
-/// Without costs n equal hogs on one CPU are done after exactly n times their work, and a CPU that
-/// has work is never idle.
+/// Without costs, n equal hogs on one CPU end after exactly n times their work, and a CPU with work
+/// is never idle.
 #[test]
 fn without_costs_the_closed_form_holds() {
     for scheduler in ["fcfs", "rr", "linux-6.1", "linux-6.12"] {
@@ -149,7 +149,7 @@ fn without_costs_the_closed_form_holds() {
     assert_eq!(run["measures"]["totals"]["turnaround_ns_mean"], 62_500_000);
 }
 
-/// A launcher lives as long as its jobs but is no job.
+/// A launcher lives as long as its jobs, but the measures do not count it as a job.
 #[test]
 fn a_parent_that_only_waits_is_not_counted() {
     let run = json(&[
@@ -199,7 +199,7 @@ fn a_trace_in_every_format_converts_and_checks() {
             run(&["export", "direct.slt", &format!("export.{format}")]);
         }
     }
-    // The priorities of the tasks are not in the log; these formats do not show them.
+    // These formats do not show task priorities, which the log does not hold.
     for format in ["ndjson", "csv", "parquet"] {
         let (direct, export) = (format!("direct.{format}"), format!("export.{format}"));
         assert_eq!(read(&direct), read(&export), "{format}");
@@ -209,7 +209,7 @@ fn a_trace_in_every_format_converts_and_checks() {
     let csv = run(&["export", "direct.slt", "-", "--format", "csv"]);
     assert_eq!(csv.stdout.as_bytes(), read("direct.csv"));
     assert_eq!(csv.stderr, "", "what went to stdout has no name");
-    // The timeline of a result gives the same table, in order of the starts.
+    // The timeline of a result gives the same table, sorted by start.
     let result = run(&["sim", "hogs:n=3,work=20ms", "--json", "--keep"]).stdout;
     std::fs::write(folder.path().join("result.json"), result).unwrap();
     let from_result = run(&["export", "result.json", "-", "--format", "csv"]).stdout;
@@ -257,8 +257,9 @@ fn results_become_a_report() {
     assert_eq!(done.code, 2);
 }
 
-/// The demo's simulated half, whole: every run gives a result, and no check on a model is without
-/// its number for a fault of ours: a selection that finds nothing, or that is not one condition.
+/// The complete simulated half of the demo. Every run gives a result. Every check on a model has
+/// its number, unless the quick reproduction leaves it out: no selection is empty or covers more
+/// than one condition.
 #[test]
 fn the_studies_simulations_are_complete() {
     let folder = tempfile::tempdir().unwrap();
@@ -281,8 +282,8 @@ fn the_studies_simulations_are_complete() {
     assert!(folder.path().join("reproduction/report.html").exists());
 }
 
-/// First come, first served makes the second hog wait for the whole of the first one, which is
-/// longer than the watchdog allows.
+/// Under first come, first served the second hog waits while the first one runs, longer than the
+/// watchdog allows.
 #[test]
 fn a_starved_task_fails_the_check() {
     let args = ["sim", "hogs:n=2,work=1s", "--scheduler", "fcfs", "--watchdog", "500ms"];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab compare EXPERIMENT.toml`: the same bytes for any number of threads and however often
-//! it was stopped, a directory of one experiment, mistakes with their place, manifests that repeat.
+//! `schedlab compare EXPERIMENT.toml`: gives the same bytes for any number of threads and
+//! interruptions, keeps one experiment in a directory, shows the position of mistakes, and repeats
+//! manifests.
 
 mod common;
-use common::{command, schedlab_in};
+use common::{command, flat, schedlab_in};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,12 +51,6 @@ fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// The text on one line without the frame of an error.
-fn flat(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| *word != "\u{2502}");
-    words.collect::<Vec<_>>().join(" ")
-}
-
 #[test]
 fn the_number_of_threads_changes_no_byte() {
     let folder = tempfile::tempdir().unwrap();
@@ -73,7 +68,8 @@ fn the_number_of_threads_changes_no_byte() {
     assert!(all[0].0.contains("Student's t") && all[0].0.contains("baseline"), "{}", all[0].0);
 }
 
-/// Killed at many moments, gone on with each time: the end is the same as without a stop.
+/// Kills the command at many moments and resumes it each time: the end equals that of an
+/// uninterrupted run.
 #[test]
 fn a_killed_sweep_goes_on_and_ends_the_same() {
     let folder = small();
@@ -118,7 +114,7 @@ fn what_is_stored_is_not_run_again() {
     assert_eq!(run(&[]).code, 0);
     let again = run(&["--resume"]);
     assert!(again.code == 0 && again.stderr.contains("12 are stored"), "{}", again.stderr);
-    // The log is what counts: a run that is taken out of it is the only one to run.
+    // The log decides: a run removed from it is the only one to run again.
     let log = folder.path().join("out/runs.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
     let cut = text.split_once('\n').unwrap().1;
@@ -128,7 +124,7 @@ fn what_is_stored_is_not_run_again() {
     assert_eq!(std::fs::read_to_string(&log).unwrap(), text);
     let fresh = run(&["--fresh"]);
     assert!(fresh.code == 0 && !fresh.stderr.contains("stored"), "{}", fresh.stderr);
-    // Another table of the same runs needs no run at all.
+    // Another table of the same runs needs no new run.
     let other = SMALL.replace("'nr_switches', ", "");
     std::fs::write(folder.path().join("small.toml"), other).unwrap();
     let view = run(&[]);
@@ -136,7 +132,7 @@ fn what_is_stored_is_not_run_again() {
     assert!(!view.stdout.contains("nr_switches"));
 }
 
-/// A manifest as a program with other models would have written it.
+/// A manifest as a version of the program with other models would have written it.
 fn of_other_models(path: &Path) -> String {
     let mut manifest = json(&std::fs::read(path).unwrap());
     manifest["models"] = "0123456789abcdef".into();
@@ -290,7 +286,7 @@ fn tables_and_long_forms_hold_the_same_figures() {
     assert_eq!(manifest["is_complete"], true);
 }
 
-/// What is invalid by the schema is refused by the program, and the examples are valid by both.
+/// The program refuses what the schema declares invalid; both accept the examples.
 #[test]
 fn the_schema_of_experiment_files_is_the_programs() {
     let folder = small();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The five tasks of docs/guide/five-tasks.md as a person types them: every command of the page is
-//! run as it is written, its answer is looked at, its keys are counted and its time is measured.
+//! The five tasks of docs/guide/five-tasks.md as a user types them. The test runs every command of
+//! the page as written, checks its answer, counts its keystrokes and measures its time.
 
 mod common;
 use common::{Done, command, done};
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Most keys of a task, the Enter key included.
+/// Maximum number of keystrokes of a task, including the Enter key.
 const KEYS_MAX: usize = 100;
-/// Most time of a command. A machine with other load needs several times as long as an idle one.
+/// Time limit for a command. A loaded machine needs several times as long as an idle one.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The heading and the commands of each task of the page.
@@ -26,7 +26,7 @@ fn tasks() -> Vec<(String, Vec<String>)> {
     sections.map(|section| (heading(section), commands(section))).collect()
 }
 
-/// Runs a command of the page in `folder`, without help of a shell.
+/// Runs a command of the page in `folder`, without a shell.
 fn run(folder: &Path, line: &str) -> Done {
     let mut words = line.split(' ');
     assert_eq!(words.next(), Some("schedlab"), "{line}");
@@ -62,7 +62,7 @@ fn each_of_the_five_tasks_is_one_command_with_its_answer() {
     }
 }
 
-/// The answer that a person came for is there.
+/// Checks that the output has the answer that the user wants.
 fn check(task: &str, stdout: &str, folder: &Path) {
     let first = stdout.lines().next().unwrap_or_default();
     let file = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();

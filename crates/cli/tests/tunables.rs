@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tunables under the names and in the units of the kernels' files.
+//! Tunables by the names and in the units of the kernels' files.
 
 mod common;
-use common::{ok, schedlab};
+use common::{flat, ok, schedlab};
 
 fn slices(settings: &[&str]) -> String {
     let mut args = vec!["sim", "hogs", "--scheduler", "linux-6.12", "--until", "50ms", "--slices"];
@@ -68,7 +68,7 @@ fn features_are_turned_off_as_in_debugfs() {
     for setting in ["features=NO_TTWU_QUEUE", "linux-6.12:TTWU_QUEUE=no"] {
         let args = ["sim", "hogs", "--scheduler", "linux-6.12", "--set", setting];
         let refused = schedlab(&args);
-        // Only what stands on the first line: the message is wrapped.
+        // Text from the first line only, because the message is wrapped.
         let why = "feature TTWU_QUEUE cannot matter";
         assert!(refused.code == 2 && refused.stderr.contains(why), "{}", refused.stderr);
     }
@@ -84,8 +84,7 @@ fn what_is_no_tunable_is_refused_with_a_guess_and_the_list() {
     ] {
         let run = schedlab(&["sim", "hogs", "--until", "10ms", "--set", setting]);
         assert_eq!(run.code, 2, "{setting}: {}", run.stderr);
-        let said = run.stderr.split_whitespace().filter(|word| *word != "│");
-        let said = said.collect::<Vec<_>>().join(" ");
+        let said = flat(&run.stderr);
         assert!(said.contains(guess) && said.contains("sched_rt_runtime_us"), "{said}");
     }
     let bare = schedlab(&["sim", "hogs", "--set", "base_slice=3000000", "--until", "10ms"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sched_ext schedulers of bpf/scx, compiled for this machine and simulated, decide as the
-//! models of the same rules do: the same slices to the nanosecond, on one CPU without costs.
-//! What differs, and why, is in docs/reference/sched-ext-schedulers.md.
+//! The sched_ext schedulers of bpf/scx, compiled for this machine and simulated, decide like the
+//! models of the same rules. They give the same slices to the nanosecond, on one CPU without costs.
+//! docs/reference/sched-ext-schedulers.md lists the differences and their reasons.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -16,7 +16,7 @@ fn folder(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path).display().to_string()
 }
 
-/// Runs `workload` and gives the slices, those that follow on each other joined; `None`: this
+/// Runs `workload` and returns its slices, with adjacent ones joined. `None` means that this
 /// machine cannot compile schedulers, and the test is skipped.
 fn slices(workload: &str, hz: &str, scheduler: &str, settings: &[&str]) -> Option<Vec<Slice>> {
     let mut args: Vec<&str> = workload.split(' ').collect();
@@ -45,7 +45,7 @@ fn slices(workload: &str, hz: &str, scheduler: &str, settings: &[&str]) -> Optio
     Some(slices)
 }
 
-/// `scheduler` of bpf/scx and its `model` agree on `workloads`.
+/// Checks that `scheduler` of bpf/scx and its `model` agree on `workloads`.
 fn agree(scheduler: &str, model: &str, hz: &str, workloads: &[&str], settings: &[&str]) {
     let source = folder(&format!("../../bpf/scx/{scheduler}.bpf.c"));
     for workload in workloads {
@@ -68,9 +68,9 @@ const FORKS: &str = "cpu_bound:n=12";
 const INTERACTIVE: &str = "interactive:n=3 --until 1s";
 const EVERY: [&str; 7] =
     [HOGS, FORKS, INTERACTIVE, "nice.json", "sleep.json", "yield.json", "groups.json"];
-/// Where tasks stop between ticks only by yielding.
+/// Workloads in which tasks stop between ticks only by yielding.
 const AT_TICKS: [&str; 6] = [HOGS, FORKS, INTERACTIVE, "nice.json", "sleep.json", "groups.json"];
-/// Where nobody sleeps or yields.
+/// Workloads in which no task sleeps or yields.
 const BUSY: [&str; 4] = [HOGS, FORKS, "nice.json", "groups.json"];
 
 #[test]

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bad usage and bad input: exit code 2, nothing on stdout, and a text that says what was found,
+//! Bad usage and bad input: exit code 2, nothing on stdout, and a text that states what was found,
 //! what is allowed and what to do.
 
 mod common;
-use common::{command, done, ok, schedlab, schedlab_in};
+use common::{command, done, flat, ok, schedlab, schedlab_in};
 use std::io::Read;
 use std::process::Stdio;
 
-/// Runs the program and expects exit code 2; the text of the error.
+/// Runs the program and expects exit code 2. Returns the text of the error.
 fn refused(args: &[&str]) -> String {
     let done = schedlab(args);
     assert_eq!(done.code, 2, "{args:?}: {}{}", done.stdout, done.stderr);
     assert_eq!(done.stdout, "", "{args:?}");
     done.stderr
-}
-
-/// The text on one line: the width at which it is wrapped does not matter here.
-fn flat(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| *word != "\u{2502}");
-    words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -37,7 +31,7 @@ fn names_that_do_not_exist_are_answered_with_the_nearest() {
     assert!(texts[2].contains("has no parameter \"wrok\": did you mean `work`?"), "{}", texts[2]);
     assert!(texts[3].contains("no study is called \"S9\""), "{}", texts[3]);
     assert!(texts[4].contains("did you mean `FIFO`?"), "{}", texts[4]);
-    let kernels = "nearest are linux-6.12 and linux-6.18; allowed: fcfs, sjf, sjf-predicted,";
+    let kernels = "nearest are linux-6.12 and linux-6.18.44; allowed: fcfs, sjf, sjf-predicted,";
     assert!(texts[5].contains(kernels), "no name is cut in two: {}", texts[5]);
 }
 
@@ -169,7 +163,7 @@ fn lists_are_complete_and_the_same_as_json() {
     }
 }
 
-/// A reader that goes away after one line ends the program without an error or a panic.
+/// A reader that closes the pipe after one line ends the program without an error or a panic.
 #[test]
 fn a_closed_pipe_is_no_error() {
     for args in [vec!["list", "--json"], vec!["schema"], vec!["completion", "bash"]] {
@@ -207,9 +201,8 @@ fn short_help_fits_a_screen_of_80_columns() {
     }
 }
 
-/// The commands of a text that a person would type: `schedlab ...` in help texts, and `$ schedlab
-/// ...` or an indented `schedlab ...` in pages; without what stands behind a pipe, a redirection or
-/// a remark.
+/// The commands in a text that a user would type: `schedlab ...` in help texts, and `$ schedlab
+/// ...` or an indented `schedlab ...` in pages. Leaves out pipes, redirections and remarks.
 fn examples(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let typed = joined.lines().filter(|line| line.starts_with("  ")).filter_map(|line| {
@@ -226,7 +219,7 @@ fn examples(text: &str) -> Vec<String> {
     typed.map(cut).filter(|line| !line.contains("...") && !line.contains('[')).collect()
 }
 
-/// The arguments of an example, read as a shell reads them.
+/// The arguments of an example, split as a shell does.
 fn words(line: &str) -> Vec<String> {
     let output = std::process::Command::new("sh")
         .args(["-c", &format!("set -f; set -- {line}; printf '%s\\n' \"$@\"")])
@@ -236,7 +229,7 @@ fn words(line: &str) -> Vec<String> {
     text.lines().skip(1).map(String::from).collect()
 }
 
-/// `--help` behind all other options: whatever is unknown or out of range is refused before it.
+/// Appends `--help` to all other options: the parser refuses unknown or out-of-range values first.
 #[test]
 fn every_example_in_help_and_pages_is_understood() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -267,4 +260,33 @@ fn every_example_in_help_and_pages_is_understood() {
         }
     }
     assert!(count > 100, "only {count} examples were found");
+}
+
+#[test]
+fn manual_pages_are_those_of_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("share/man1");
+    assert_eq!(ok(&["man", dir.to_str().unwrap()]).stdout, "");
+    let page = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    assert!(page("schedlab.1").contains("schedlab\\-compare(1)"), "{}", page("schedlab.1"));
+    let sim = page("schedlab-sim.1");
+    for part in [
+        ".TH schedlab-sim 1",
+        "\\-\\-scheduler",
+        ".SH EXAMPLES",
+        "250, 300 or 1000",
+        "linux\\-6.12",
+    ] {
+        assert!(sim.contains(part), "{part}: {sim}");
+    }
+    let pages = std::fs::read_dir(&dir).unwrap().count();
+    let commands = ok(&["-h"]).stdout;
+    let listed = commands.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    assert_eq!(
+        pages,
+        names.count(),
+        "one page for each command, one for the program, none for help"
+    );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab vm` and `schedlab kernel`, on real kernels under QEMU. Where QEMU, the guest's init or
-//! the archive is missing, the tests are skipped. Nothing here depends on how busy the machine
-//! is, and one test makes it busy.
+//! `schedlab vm` and `schedlab kernel` on real kernels under QEMU. Without QEMU, the guest's init
+//! or the archive, the tests are skipped. No test depends on the machine's load; one test loads the
+//! machine itself.
 
 mod common;
 use common::{Done, command, done, kernel_ready as ready, schedlab};
@@ -23,7 +23,7 @@ fn setting<'r>(run: &'r Value, name: &str) -> &'r str {
     found.unwrap_or_else(|| panic!("no setting {name}"))["value"].as_str().unwrap()
 }
 
-/// Boots each kernel, runs twice, and compares the runs.
+/// Boots each kernel, runs twice and compares the runs.
 fn boots_and_repeats(kernel: &str) {
     if !ready(kernel) {
         return;
@@ -47,7 +47,7 @@ fn boots_and_repeats(kernel: &str) {
         assert!((50..60).contains(&cpu_ms), "work and a little overhead: {task}");
         assert!(task["exit_ns"].is_u64(), "its last switch was seen: {task}");
     }
-    // A tick of 4 ms ends slices; the high-resolution tick of 7.2 ends them after 0.7 ms.
+    // A tick of 4 ms ends slices; in 7.2 the high-resolution tick ends them after 0.7 ms.
     let switches = totals["nr_switches"].as_u64().unwrap();
     let expected = if kernel == "7.2" { 200..500 } else { 40..100 };
     assert!(expected.contains(&switches), "{switches} switches");
@@ -75,8 +75,8 @@ fn linux_7_2_boots_and_repeats() {
     boots_and_repeats("7.2");
 }
 
-/// One object of each scheduler of bpf/scx serves every kernel since 6.16: here those that the
-/// goldens of turns do not have.
+/// One object file of each scheduler of bpf/scx loads on every kernel since 6.16. This test covers
+/// kernels that the goldens of turns do not have.
 #[test]
 fn schedulers_load_on_the_kernels_between() {
     const ALL: [&str; 8] = ["fifo", "rr", "wrr", "group-wrr", "rmlfq", "mlfq", "sd", "vtime"];
@@ -97,7 +97,7 @@ fn schedulers_load_on_the_kernels_between() {
     }
 }
 
-/// Four threads that do nothing but work.
+/// Runs `work` next to four threads of busy loops.
 fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -152,7 +152,7 @@ fn a_golden_holds_until_a_decision_changes() {
     let same = run(&[]);
     assert_eq!(same.code, 0, "{}", same.stderr);
     assert_eq!(same.stderr.matches("the same").count(), 2, "{}", same.stderr);
-    // One decision of one scheduler is another one.
+    // Change one decision of one scheduler.
     let mut goldens: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!(goldens["entries"][1]["scheduler"], "6.18:rr");
     goldens["entries"][1]["decisions"][2][1] = "cpu 0: hog-9 runs".into();
@@ -174,7 +174,7 @@ fn sched_ext_schedulers_are_loaded_and_decide() {
     assert_eq!(run["scheduler"], "6.18:fifo");
     assert_eq!(setting(&run, "vm.sched_ext_before"), "disabled");
     assert!(setting(&run, "vm.sched_ext_after").starts_with("enabled "));
-    // First come, first served: no hog gives way to another.
+    // Under first come, first served no hog preempts another.
     let mut exits: Vec<u64> = run["measures"]["tasks"]
         .as_array()
         .unwrap()
@@ -224,7 +224,8 @@ fn slices_keep_to_the_schema_and_wrong_requests_are_refused() {
     }
 }
 
-/// A program for a guest, without a library: 64-bit ELF, one segment, this code.
+/// Writes a program for a guest, without a library: a 64-bit ELF file with one segment that holds
+/// this code.
 fn program(path: &Path, code: &[u8]) {
     let base: u64 = 0x40_0000;
     let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
@@ -298,7 +299,7 @@ fn signal(name: &str, pid: u32) {
 
 fn exists(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // A zombie that its new parent has not reaped yet is gone for all purposes.
+    // A zombie counts as gone, even if its new parent has not reaped it yet.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
@@ -320,7 +321,7 @@ fn a_killed_guest_is_an_error_and_a_killed_lab_leaves_no_guest() {
     program(&init, HANGS);
     let start = || {
         let child = with_init(&init).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // What asks for QEMU's version is a child too, and goes; the machine stays.
+        // The process that asks for QEMU's version is a child too, and exits; the machine stays.
         let is_machine = |pid: &u32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&line).contains("icount")
@@ -404,7 +405,7 @@ fn a_kernels_hz_is_its_own_and_dry_runs_count_guests() {
     assert_eq!(run["machine"]["hz"], 250);
 }
 
-/// A long run plays the workload several times under one loading of the scheduler.
+/// A long run plays the workload several times without reloading the scheduler.
 #[test]
 fn a_long_run_has_several_rounds() {
     if !ready("6.18") {
@@ -415,8 +416,72 @@ fn a_long_run_has_several_rounds() {
     let run = json(&[&args[..], &["--json"]].concat());
     let rounds: u64 = setting(&run, "vm.rounds").parse().unwrap();
     let ns: u64 = setting(&run, "vm.rounds_ns").parse().unwrap();
-    // Each round loads the recorder anew, which takes a guest some seconds of its time.
+    // Each round reloads the recorder, which takes some seconds of the guest's time.
     assert!(rounds >= 2 && ns > 4_000_000_000, "{rounds} {ns}");
     let refused = schedlab(&[&args[..], &["--golden", "x"]].concat());
     assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+/// A file that both lanes compile by the same rules: headers in `include` above it, a macro, a
+/// further source of its build, words that the loader fills in, the kernel's configuration.
+#[test]
+fn one_source_runs_in_the_simulator_and_in_a_guest() {
+    const MAIN: &str = r#"
+#include <scx/common.bpf.h>
+#include "own.h"
+
+extern unsigned CONFIG_HZ __kconfig;
+const volatile u64 __SCX_SLICE_DFL __weak;
+const volatile u32 nr_cpu_ids;
+char _license[] SEC("license") = "GPL";
+
+SEC("struct_ops/x_enqueue")
+void BPF_PROG(x_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 good = CONFIG_HZ == 250 && nr_cpu_ids == 1 && p->scx.weight == 100;
+
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, good ? slice_of(__SCX_SLICE_DFL) : 1, enq_flags);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops x_ops = { .enqueue = (void *)x_enqueue, .name = "one_source" };
+"#;
+    const OTHER: &str = "#include <scx/common.bpf.h>\n#include \"own.h\"\n\
+        char _license[] SEC(\"license\") = \"GPL\";\n\
+        u64 slice_of(u64 slice) { return slice * TURNS; }\n";
+    const HEADER: &str = "#include \"vmlinux.h\"\n#include <bpf/bpf_helpers.h>\n\
+        #include <bpf/bpf_tracing.h>\n#include <errno.h>\n#include <limits.h>\n\
+        void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq, u64 slice, u64 flags) __ksym;\n";
+    if !ready("6.18") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("src/bpf/main.bpf.c", MAIN),
+        ("src/bpf/other.bpf.c", OTHER),
+        ("src/bpf/own.h", "#pragma once\nu64 slice_of(u64 slice);\n"),
+        ("include/scx/common.bpf.h", HEADER),
+        ("build.rs", ".enable_skel(\"src/bpf/main.bpf.c\").add_source(\"src/bpf/other.bpf.c\")"),
+    ] {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let file = dir.path().join("src/bpf/main.bpf.c").display().to_string();
+    // Full turns of 40 ms, in a kernel up to the next tick of 4 ms.
+    for lane in [&["sim"][..], &["vm", "--kernel", "6.18"]] {
+        let more = ["hogs:n=3,work=400ms", "--scheduler", &file, "-D", "TURNS=2", "--slices"];
+        let done = schedlab(&[lane, &more].concat());
+        if done.code == 3 {
+            return schedlab_testing::skip(done.stderr);
+        }
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let slices = done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lengths = slices.map(|slice| {
+            let at = |name: &str| slice[name].as_u64().unwrap();
+            (at("end_ns") - at("start_ns")) / 1_000_000
+        });
+        let turns = lengths.filter(|ms| (39..=45).contains(ms)).count();
+        assert!((24..=30).contains(&turns), "{lane:?}: {turns} turns of 40 to 44 ms");
+    }
 }

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What schedulers decide in real kernels stays as it is written down: who runs after whom, and why
-//! each leaves its CPU, under the schedulers of bpf/scx on three kernels, in counted time.
+//! The decisions of schedulers in real kernels stay as recorded: the order of tasks and why each
+//! leaves its CPU. The tests cover the schedulers of bpf/scx on three kernels, in counted time.
 //!
-//! `goldens/vm-turns.json` holds the turns, keyed by kernel, QEMU, machine and request; the guest's
-//! build is no part of it (crates/vm/src/turns.rs). Where it has none for the kernel or QEMU that
-//! are here, a run is made twice, both are compared, and the output says so. `cargo xtask bless`
-//! writes the file anew, from the kernels that are here.
+//! `goldens/vm-turns.json` holds the turns, keyed by kernel, QEMU, machine and request; the key
+//! does not include the guest's build (crates/vm/src/turns.rs). If the file has no entry for the
+//! kernel or QEMU of this machine, the test makes a run twice, compares the two, and prints this.
+//! `cargo xtask bless` rewrites the file from the kernels of this machine.
 //!
-//! Tasks come one after the other, some milliseconds apart: of tasks that come at once some
-//! microseconds decide who is first, and those belong to a build of the guest. Of four builds two
-//! began with another task.
+//! Tasks start one after the other, some milliseconds apart. If they started at once, some
+//! microseconds would decide which is first, and these depend on the build of the guest. Of four
+//! builds two began with another task.
 //!
-//! The kernels' own class and `vtime` have no entry: who of several tasks is first goes by some
-//! microseconds of CPU time that each has used before its work begins, and those belong to a build
-//! of the guest. Two builds differed from the first turns on. Under `sd` builds differed in whether
-//! a task exits in its last turn or just after it. These are run twice.
+//! The kernels' own class and `vtime` have no entry. Under them, the first of several tasks depends
+//! on some microseconds of CPU time that each has used before its work begins, and these depend on
+//! the build of the guest. Two builds differed from the first turns on. Under `sd` builds differed
+//! in whether a task exits in its last turn or just after it. The tests run these schedulers twice.
 
 mod common;
 use common::{kernel_ready, schedlab};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Four equal tasks.
+/// Four equal tasks. Like those below they end in the middle of a turn: after 115 ms or 120 ms of
+/// work, and what the guest's build adds, a task would be at the end of one under `mlfq`.
 const HOGS: &str = "hogs.json";
 /// Nice -5, 0, 5, 10.
 const NICE: &str = "nice.json";
-/// Tests write the file one after the other.
+/// Lets only one test write the file at a time.
 static FILE: Mutex<()> = Mutex::new(());
 
 fn file(name: &str) -> String {
@@ -33,7 +34,7 @@ fn file(name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// The turns of these schedulers are those of the file.
+/// Checks that the turns of these schedulers equal those of the file.
 fn turns_are_as_written_down(kernel: &str, schedulers: &str) {
     if !kernel_ready(kernel) {
         return;
@@ -49,7 +50,7 @@ fn turns_are_as_written_down(kernel: &str, schedulers: &str) {
     }
 }
 
-/// The kernel's own class, and what else has no entry, decides the same twice.
+/// Checks that the kernel's own class, and schedulers without an entry, decide the same twice.
 fn two_runs_are_equal(kernel: &str, schedulers: &str) {
     if !kernel_ready(kernel) {
         return;
@@ -59,7 +60,7 @@ fn two_runs_are_equal(kernel: &str, schedulers: &str) {
     }
 }
 
-/// What is said of each run.
+/// What the output says about each run.
 fn checked(workload: &str, kernel: &str, schedulers: &str, blesses: bool) -> Vec<String> {
     let golden = file("vm-turns.json");
     let mut args = vec!["vm", workload, "--kernel", kernel, "--scheduler", schedulers];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--analysis`: what tasks did with their lives, who kept them waiting and how deep the run queues
-//! were, as tables.
+//! `--analysis`: prints tables of the tasks' states, of who kept them waiting, and of the depth of
+//! the run queues.
 
 use crate::error::CliResult;
 use crate::output::Out;
@@ -13,11 +13,11 @@ use schedlab_metrics::analysis::{
 use schedlab_model::Nanos;
 use schedlab_run::RunResult;
 
-/// Tasks and CPUs that a table shows.
+/// Maximum number of tasks or CPUs in a table.
 const ROWS_SHOWN: usize = 40;
-/// Findings that a table shows; the JSON and the report have the 100 longest.
+/// Maximum number of findings in a table; the JSON and the report have the 100 longest.
 const FINDINGS_SHOWN: usize = 10;
-/// Antagonists and objects that a row names.
+/// Maximum number of antagonists or objects that a row names.
 const NAMED: usize = 3;
 
 /// The options of the analysis.
@@ -41,7 +41,7 @@ pub struct AnalysisArgs {
 }
 
 impl AnalysisArgs {
-    /// What counts as a finding; none: no analysis.
+    /// The thresholds for findings; `None` without an analysis.
     pub fn thresholds(&self) -> Option<Thresholds> {
         let usual = Thresholds::default();
         self.analysis.then(|| Thresholds {
@@ -51,14 +51,14 @@ impl AnalysisArgs {
     }
 }
 
-/// How much of an analysis is shown.
+/// How much of an analysis to show.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
-    /// Every row, not the first or longest ones.
+    /// Show every row, not only the first or longest ones.
     pub all: bool,
-    /// Every finding that was listed: those of the tasks that were asked for.
+    /// Show every listed finding: all those of the requested tasks.
     pub all_findings: bool,
-    /// Ids of tasks in the order of the rows; empty: by id.
+    /// Ids of tasks in the order of the rows; if empty, rows are sorted by id.
     pub order: Vec<u32>,
 }
 
@@ -109,8 +109,8 @@ pub fn show_all(analysis: &Analysis, shown: &Shown, out: &mut Out) -> CliResult<
     wasted(&analysis.wasted, shown, out)
 }
 
-/// `starved: 3 waits of 100 ms or longer`, and the longest of them. Without a threshold it is all
-/// waits: `waits: 22`.
+/// `starved: 3 waits of 100 ms or longer`, and the longest of them. Without a threshold, the line
+/// counts all waits: `waits: 22`.
 pub fn starved(found: &Findings<Starved>, shown: &Shown, out: &mut Out) -> CliResult<()> {
     let rows = most(&found.longest, shown, |one| one.ns);
     let waits = table::counted(found.count, "wait", "waits");
@@ -179,7 +179,7 @@ fn how_many(shown: usize, count: u64) -> String {
     }
 }
 
-/// A task for people: its name, and its process id where it has one.
+/// A task's name for people, with its process id if known.
 pub fn id_of(name: &str, pid: Option<u32>) -> String {
     pid.map_or_else(|| name.to_string(), |pid| format!("{name} {pid}"))
 }
@@ -196,7 +196,7 @@ fn pid_cell(pid: Option<u32>) -> Cell {
     number(or_dash(pid, |pid| pid.to_string()))
 }
 
-/// The longest first, as many as a table shows.
+/// The longest ones first, up to the number of rows of a table.
 fn most<'a, T>(all: &'a [T], shown: &Shown, ns: impl Fn(&T) -> u64) -> Vec<&'a T> {
     let mut all: Vec<&T> = all.iter().collect();
     all.sort_by_key(|one| std::cmp::Reverse(ns(one)));
@@ -294,7 +294,7 @@ fn ran_for(one: &Antagonist) -> String {
     format!("{} {}", id_of(&one.name, one.pid), at_least(one.ns, one.ns_most))
 }
 
-/// A time, or its lower bound where the upper one is greater.
+/// A time; or, if its bounds differ, the lower bound marked as such.
 fn at_least(ns: u64, ns_most: u64) -> String {
     let sign = if ns == ns_most { "" } else { ">= " };
     format!("{sign}{}", duration(ns))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab attach`: shows a task that runs already, and switches it to another policy.
+//! `schedlab attach`: shows a running task, or changes its policy.
 
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
@@ -43,7 +43,8 @@ pub fn attach(args: &AttachArgs, out: &mut Out) -> CliResult<()> {
     let change = Change { policy: args.policy, priority: args.priority, nice: args.nice };
     let is_look = change == Change::default();
     let problem = |error: HostError| CliError::from(LaneError::from(error));
-    // Asked first, so that a number that does not exist is no empty answer.
+    // Look up the task first: a process id that does not exist must give an error, not an empty
+    // answer.
     let first = inspect::view(pid).map_err(problem)?;
     let threads = if args.threads { procfs::threads(pid) } else { vec![pid] };
     let mut tasks = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab calibrate`: what things cost on this machine, for `--costs FILE`.
+//! `schedlab calibrate`: measures what the kernel's acts cost on this machine, for `--costs FILE`.
 
 use crate::args::CalibrateArgs;
 use crate::error::CliResult;
@@ -50,7 +50,7 @@ pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
     out.line(table::render(&rows))
 }
 
-/// Samples of a repetition, on average.
+/// Mean number of samples in a repetition.
 fn samples_each(figure: &Figure) -> u64 {
     figure.nr_samples / u64::from(figure.nr_repetitions.max(1))
 }

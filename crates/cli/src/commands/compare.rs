@@ -18,10 +18,10 @@ use schedlab_model::CpuMask;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult, Variant, policy, values};
 use schedlab_sim::SimLane;
 
-/// Schedulers that are simulated when none is named.
+/// Default list of schedulers to simulate.
 const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
 
-/// Repetitions on this machine if nothing is said.
+/// Default number of repetitions on this machine.
 const REPETITIONS_DEFAULT: u32 = 3;
 
 fn cpus(args: &CompareArgs) -> u32 {
@@ -42,24 +42,24 @@ pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
     }
 }
 
-/// A value of each parameter and of each tunable that has several.
+/// One value for each parameter and tunable that has several values.
 #[derive(Clone, Debug, Default)]
 struct Combination {
-    /// As `--param` gives them.
+    /// In the form of `--param`.
     params: Vec<String>,
-    /// As `--set` gives them.
+    /// In the form of `--set`.
     tunables: Vec<String>,
 }
 
 /// What the command line varies: `--param n=1,2,4` and `--set quantum=1ms,10ms`.
 struct Varied {
-    /// Dimensions of the results, in the order of the command line.
+    /// Names of the varied dimensions, in the order of the command line.
     names: Vec<String>,
     combinations: Vec<Combination>,
 }
 
 impl Varied {
-    /// The values of one option; a comma separates them.
+    /// The values of one option, separated by commas.
     fn values(option: &str, text: &str) -> CliResult<(String, Vec<String>)> {
         let (name, values) = schedlab_workload::pair(option, text)?;
         let values = values.split(',').map(|value| format!("{name}={}", value.trim())).collect();
@@ -104,7 +104,7 @@ impl Varied {
         }
     }
 
-    /// How runs that differ in these dimensions are put into the report's table and curves.
+    /// How the report arranges runs that differ in these dimensions as a table and curves.
     fn view(&self, runs: &[RunResult], columns: &[String]) -> Option<View> {
         if self.names.is_empty() {
             return None;
@@ -126,10 +126,10 @@ impl Varied {
 fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let varied = Varied::of(args)?;
     let mut lane = machine::sim_lane(&args.machine)?;
-    // Where kernels are measured too, models have to pay as these do.
+    // If kernels are measured too, models must pay the same costs.
     lane.charges_textbooks = !args.host.is_empty() || !args.vm.is_empty();
     let host = HostLane;
-    let (mut plan, named) = plan_all(args, text, &varied, &mut lane)?;
+    let (mut plan, named, known) = plan_all(args, text, &varied, &mut lane)?;
     let guests = vm::lane_of(&plan)?;
     vm::agree_hz(&mut plan, guests.as_ref(), &lane)?;
     plan.notes.iter().for_each(|note| say(format!("note: {note}")));
@@ -147,6 +147,8 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     bar.finish();
     for run in outcome.results.iter_mut().flat_map(|result| &mut result.runs) {
         run.warnings.extend(named.warnings.iter().cloned());
+        run.warnings.extend(known.setup_warning(&run.scheduler));
+        run.warnings.extend(schedulers::verdict_warning(&lane, &run.scheduler));
     }
     for result in &mut outcome.results {
         result.experiment.view = varied.view(&result.runs, &args.columns);
@@ -155,8 +157,10 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     results::warn(runs());
     let expectations = Expectations::of(runs());
     if args.json {
-        let runs: Vec<_> = runs().cloned().collect();
-        sim::print_json(&runs, args.keep, out)?;
+        let mut runs: Vec<_> = runs().cloned().collect();
+        sim::print_json(&mut runs, args.keep, out)?;
+    } else if args.markdown {
+        out.line(results::markdown(runs(), &args.columns, &expectations)?)?;
     } else {
         out.line(results::comparison(runs(), &args.columns)?)?;
         expectations.table().map(|table| out.line(table)).transpose()?;
@@ -166,17 +170,18 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     }
     out.finish_now()?;
     let finished = finish_with_failures(&outcome.failures, Unavailable::Fails);
-    // A failed check counts most.
+    // A failed check takes precedence.
     expectations.check(&named.workload.name).and(finished)
 }
 
-/// The runs of all combinations, and the workload of the first; compiled schedulers go to `lane`.
+/// Plans and simulates all combinations. Returns their runs and the workload of the first one; adds
+/// compiled schedulers to `lane`.
 fn plan_all(
     args: &CompareArgs,
     text: &str,
     varied: &Varied,
     lane: &mut SimLane,
-) -> CliResult<(Plan, Named)> {
+) -> CliResult<(Plan, Named, Schedulers)> {
     let mut runs = Vec::new();
     let mut first = None;
     let mut params_before = None;
@@ -185,22 +190,24 @@ fn plan_all(
         let named = input::workload(text, &tasks, cpus(args))?;
         let known = Schedulers::new(&args.machine.scx, &combination.tunables)?;
         runs.extend(simulated(args, &known, &named, varied)?);
-        // Tunables are those of models: kernels run once for each workload.
+        // Tunables belong to models, so kernels run only once for each workload.
         if params_before.as_ref() != Some(&combination.params) {
             runs.extend(measured(args, &named)?);
         }
         params_before = Some(combination.params.clone());
         if first.is_none() {
             lane.schedulers = known.compiled();
-            first = Some(named);
+            first = Some((named, known));
         }
     }
-    let Some(named) = first else { return Err(CliError::usage("there is nothing to compare")) };
+    let Some((named, known)) = first else {
+        return Err(CliError::usage("there is nothing to compare"));
+    };
     let experiment = Experiment::of_runs(&named.workload.name);
-    Ok((Plan { experiments: vec![experiment], runs, notes: Vec::new() }, named))
+    Ok((Plan { experiments: vec![experiment], runs, notes: Vec::new() }, named, known))
 }
 
-/// The runs of models.
+/// Simulates the models.
 fn simulated(
     args: &CompareArgs,
     known: &Schedulers,
@@ -218,20 +225,24 @@ fn simulated(
         let found = known.find(&scheduler.0)?;
         let variant = Variant { policy: scheduler.1, ..Variant::default() };
         let cpus = CpuMask::first(cpus(args));
-        let mut run = planned(args, named, LaneKind::Sim, &found.name, &variant, cpus, 0);
-        run.request.tunables = known.tunables(&found);
-        for (name, value) in &run.request.tunables {
-            let name = format!("set.{name}");
-            if varied.names.contains(&name) {
-                run.request.parameters.insert(name, value.clone());
+        // Every scheduler gets the same seeds, so that runs are pairs.
+        for repetition in 0..args.repetitions.unwrap_or(1) {
+            let mut run =
+                planned(args, named, LaneKind::Sim, &found.name, &variant, cpus, repetition);
+            run.request.tunables = known.tunables(&found);
+            for (name, value) in &run.request.tunables {
+                let name = format!("set.{name}");
+                if varied.names.contains(&name) {
+                    run.request.parameters.insert(name, value.clone());
+                }
             }
+            runs.push(run);
         }
-        runs.push(run);
     }
     Ok(runs)
 }
 
-/// The runs of kernels: in guests, and of this machine.
+/// Runs the workload on kernels: in guests, and on this machine.
 fn measured(args: &CompareArgs, named: &Named) -> CliResult<Vec<PlannedRun>> {
     let mut runs = Vec::new();
     for target in &args.vm {

@@ -4,7 +4,8 @@
 
 use super::copies::{self, Copies};
 use super::progress::Bar;
-use super::{report, results, sim};
+use super::results::{self, Expectations};
+use super::{report, sim};
 use crate::args::CompareArgs;
 use crate::error::CliResult;
 use crate::output::Out;
@@ -13,10 +14,10 @@ use schedlab_lab::ExperimentResult;
 use schedlab_model::Policy;
 use schedlab_run::{Keep, RunResult, Variant};
 
-/// Repetitions if nothing is said.
+/// Default number of repetitions.
 const REPETITIONS_DEFAULT: u32 = 3;
 
-/// What is compared if nothing is said. FIFO needs the right to real-time policies.
+/// Default list of variants. FIFO needs permission to use real-time policies.
 fn variants_default() -> Vec<Variant> {
     let mut policies = vec![Policy::Normal, Policy::Batch];
     if schedlab_host::lane::may_set_policies() {
@@ -41,7 +42,8 @@ pub fn compare_command(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
     let bar = Bar::of_runs(variants.len() * nr_repetitions as usize);
     for repetition in 0..nr_repetitions {
         for at in 0..variants.len() {
-            // Each variant is first in turn: what changes on the machine meanwhile meets all.
+            // Rotate the order of the variants, so that changes on the machine affect all of them
+            // alike.
             let which = (at + repetition as usize) % variants.len();
             let variant = &variants[which];
             let mut command = copies::command(&args.command, &args.tasks, variant)?;
@@ -62,11 +64,15 @@ pub fn compare_command(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
     show(args, runs, out)
 }
 
-fn show(args: &CompareArgs, runs: Vec<RunResult>, out: &mut Out) -> CliResult<()> {
+fn show(args: &CompareArgs, mut runs: Vec<RunResult>, out: &mut Out) -> CliResult<()> {
     results::warn(runs.iter());
-    match args.json {
-        true => sim::print_json(&runs, args.keep, out)?,
-        false => out.line(results::comparison(runs.iter(), &args.columns)?)?,
+    if args.json {
+        sim::print_json(&mut runs, args.keep, out)?;
+    } else if args.markdown {
+        let none = Expectations::of(runs.iter());
+        out.line(results::markdown(runs.iter(), &args.columns, &none)?)?;
+    } else {
+        out.line(results::comparison(runs.iter(), &args.columns)?)?;
     }
     let exits = copies::check_exits(runs.iter());
     if let Some(path) = &args.report {

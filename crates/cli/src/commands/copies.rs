@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of a command on the running kernel, as `run` and `compare` record them, and their tables.
+//! Runs copies of a command on the running kernel for `run` and `compare`, and prints their tables.
 
 use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult};
@@ -17,28 +17,28 @@ use schedlab_run::{
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Source of a result that a trace gave.
+/// Source of a result that comes from a trace.
 const SOURCE_BPF: &str = "bpf";
 
-/// Copies that a table shows one by one; the last line sums up all.
+/// Maximum number of copies in a table; the last line sums up all of them.
 const COPIES_SHOWN: usize = 40;
 
-/// Copies of a command, and what their result says of them.
+/// Copies of a command, with the settings that their result records.
 pub struct Copies {
     /// The command with its attributes.
     pub command: RunCommand,
-    /// The result's scheduler: `FIFO`, `nice=5`.
+    /// The scheduler in the result, such as `FIFO` or `nice=5`.
     pub label: String,
-    /// What stays in the result.
+    /// What the result keeps.
     pub keep: Keep,
-    /// Seed, for the result.
+    /// Seed, recorded in the result.
     pub seed: u64,
     /// Number of the repetition, from 0.
     pub repetition: u32,
 }
 
-/// The request for copies of `argv` with the attributes of `variant`, and those of `tasks` where
-/// it has none.
+/// Makes the request for copies of `argv` with the attributes of `variant`, and those of `tasks`
+/// for attributes that `variant` leaves open.
 pub fn command(
     argv: &[OsString],
     tasks: &WorkloadArgs,
@@ -78,7 +78,7 @@ impl Copies {
         Workload::new(name.rsplit('/').next().unwrap_or_default(), Vec::new())
     }
 
-    /// Runs the copies to their end; their events also go to `sink`.
+    /// Runs the copies until all exit, and sends their events to `sink` too.
     pub fn play(&self, sink: &mut dyn TraceSink) -> CliResult<RunResult> {
         let workload = self.workload();
         let mut recorder = self.recorder(&workload);
@@ -122,7 +122,7 @@ impl Copies {
         schedlab_host::result::measures_without_trace(host, workload, nr_cpus)
     }
 
-    /// The recorder of copies that all have the command's attributes.
+    /// A recorder for copies that all have the command's attributes.
     fn recorder(&self, workload: &Workload) -> Recorder {
         let cpus = &self.command.cpus;
         let recorder = Recorder::new(cpus.weight(), self.keep);
@@ -151,7 +151,7 @@ impl Copies {
     }
 }
 
-/// Refuses with a failed check where a copy did not end with exit code 0.
+/// Fails as a failed check if any copy ended with an exit code other than 0.
 pub fn check_exits<'r>(runs: impl Iterator<Item = &'r RunResult>) -> CliResult<()> {
     let failed = runs.flat_map(|run| &run.copies).filter(|copy| copy.exit_code != Some(0)).count();
     if failed == 0 {
@@ -164,7 +164,7 @@ pub fn check_exits<'r>(runs: impl Iterator<Item = &'r RunResult>) -> CliResult<(
     ))
 }
 
-/// A figure of a copy, where it has one.
+/// A figure of a copy, if the copy has it.
 type Figure = (&'static str, fn(&CopyResult) -> Option<u64>);
 
 /// Times of a copy, ns.
@@ -196,7 +196,7 @@ fn count_cell(count: Option<f64>) -> comfy_table::Cell {
     number(table::or_dash(count, |count| format!("{count:.0}")))
 }
 
-/// One line a copy: wall, user, system, run delay, both kinds of switches.
+/// A table with one line for each copy: wall, user, system, run delay, both kinds of switches.
 pub fn copies_table(run: &RunResult) -> String {
     let heads = ["copy", "pid"].into_iter().chain(heads()).chain(["exit"]);
     let mut rows = Fitted::new(heads, 3);
@@ -239,7 +239,8 @@ fn deviation_of(all: &Summary) -> f64 {
     all.std_dev
 }
 
-/// One line a repetition, means over its copies; then mean and standard deviation of these.
+/// A table with one line for each repetition (means over its copies), then their mean and standard
+/// deviation.
 pub fn repetitions_table(runs: &[RunResult]) -> String {
     let mut rows = Fitted::new(["repetition"].into_iter().chain(heads()), 2);
     for run in runs {
@@ -276,7 +277,7 @@ mod tests {
         let text = repetitions_table(&[run(0, &[1_000, 3_000]), run(1, &[4_000])]);
         let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name));
         assert!(line("0").unwrap().contains("2.000 us"), "{text}");
-        // 2 and 4 us.
+        // The mean of 2 and 4 us.
         assert!(line("mean").unwrap().contains("3.000 us"), "{text}");
         assert!(line("std dev").unwrap().contains("1.414 us"), "{text}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab doctor`: what this machine can do, what is missing, how to get it.
+//! `schedlab doctor`: lists what this machine can do, what is missing, and how to get it.
 
 use crate::args::DoctorArgs;
 use crate::error::CliResult;
@@ -8,7 +8,7 @@ use crate::table;
 
 use serde_json::{Value, json};
 
-/// Runs the command. What is missing is an answer, not an error: the exit code is 0.
+/// Runs the command. A missing feature is an answer, not an error, so the exit code is 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
     let checks = schedlab_host::doctor::doctor();
     if args.json {

@@ -16,9 +16,9 @@ use schedlab_sim::explain::{
     StatedDecision, StatedFact, StatedWait,
 };
 
-/// Tasks of one CPU that a wait shows; the others are summed up.
+/// Maximum number of tasks of one CPU that a wait shows; the others are summed up.
 const RAN_SHOWN: usize = 8;
-/// CPUs that a wait shows.
+/// Maximum number of CPUs that a wait shows.
 const CPUS_SHOWN: usize = 8;
 
 /// Runs the command.
@@ -52,16 +52,18 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
     print(&answer, out)
 }
 
-/// The options that both commands share.
+/// The options of `explain` as those of `sim`.
 fn sim_args(args: &ExplainArgs) -> SimArgs {
     SimArgs {
         workload: args.workload.clone(),
         scheduler: args.scheduler.clone(),
         cpus: args.cpus,
         repetitions: 1,
+        watch: false,
         tasks: args.tasks.clone(),
         machine: args.machine.clone(),
         output: OutputArgs::default(),
+        inspect: crate::commands::InspectArgs::default(),
     }
 }
 
@@ -164,7 +166,7 @@ fn add_cpu(rows: &mut comfy_table::Table, cpu: &CpuMeanwhile, wait_ns: u64) {
     }
 }
 
-fn print_decision(decision: &StatedDecision, out: &mut Out) -> CliResult<()> {
+pub(super) fn print_decision(decision: &StatedDecision, out: &mut Out) -> CliResult<()> {
     let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "idle".into());
     let what = match (&decision.next_name, decision.prev == decision.next) {
         (Some(next), true) => format!("{next} goes on"),
@@ -185,8 +187,8 @@ fn print_decision(decision: &StatedDecision, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// A time to the nanosecond, in ms, as a choice is looked up by it.
-fn time(ns: u64) -> String {
+/// A time in ms, exact to the nanosecond, because users look up choices by it.
+pub(super) fn time(ns: u64) -> String {
     format!("{}.{:06} ms", ns / 1_000_000, ns % 1_000_000)
 }
 
@@ -201,7 +203,7 @@ fn print_contest(contest: &StatedContest, out: &mut Out) -> CliResult<()> {
     if contest.candidates.is_empty() {
         return Ok(());
     }
-    // Columns in order of first appearance: the running one has more numbers than the others.
+    // Columns in order of first appearance. The running task has more values than the others.
     let mut names: Vec<&str> = Vec::new();
     for fact in contest.candidates.iter().flat_map(|candidate| &candidate.facts) {
         if !names.contains(&fact.name.as_str()) {
@@ -242,7 +244,7 @@ fn candidate_row(candidate: &StatedCandidate, names: &[&str]) -> Vec<comfy_table
     row
 }
 
-/// `: a 1.5 ms, b 7` or nothing.
+/// `: a 1.5 ms, b 7`, or an empty text.
 fn listed(facts: &[StatedFact], before: &str) -> String {
     if facts.is_empty() {
         return String::new();
@@ -252,7 +254,7 @@ fn listed(facts: &[StatedFact], before: &str) -> String {
     format!("{before}{}", parts.join(", "))
 }
 
-/// A value for people. Times keep every digit: two that differ by 1 ns must not look alike.
+/// A value for people. Times keep every digit, so that two times 1 ns apart look different.
 fn value(fact: &StatedFact) -> String {
     match &fact.value {
         FactValue::Number(i64::MAX) if fact.unit == "ns" => "unknown".into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab export`: a recorded trace into other formats, or the timeline of a result into a
+//! `schedlab export`: converts a recorded trace to other formats, or the timeline of a result to a
 //! table.
 
 use super::trace_file::{TraceFile, format_of};
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Largest result that is read.
+/// Size limit for a result file.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads `--format`.
@@ -58,8 +58,8 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
             format!("give a file, such as run.{}", format.endings()[0]),
         ));
     }
-    // A converted trace is written whole before any of it goes out: an error in the middle of the
-    // input must not look like the end of the trace.
+    // Convert the whole trace before writing any of it: a reader must not take an error in the
+    // middle of the input for the end of the trace.
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("trace");
     let done = export_trace(args, &path, format)?;
@@ -68,14 +68,14 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
     done.check(&args.input)
 }
 
-/// A trace that was written whole, and what is wrong with it.
+/// A completely converted trace, and what is wrong with it.
 struct Converted {
-    /// It is a log of our own that cannot have happened so.
+    /// Why a trace in schedlab's own format cannot have happened.
     violation: Option<String>,
 }
 
 impl Converted {
-    /// A failed check if the trace of file `input` cannot have happened.
+    /// Fails as a failed check if the trace of file `input` cannot have happened.
     fn check(&self, input: &Path) -> CliResult<()> {
         let Some(violation) = &self.violation else { return Ok(()) };
         Err(CliError::new(
@@ -86,13 +86,13 @@ impl Converted {
     }
 }
 
-/// Whether a file is a JSON document and no trace.
+/// Whether a file is a JSON document rather than a trace.
 fn is_result(path: &Path) -> CliResult<bool> {
     Ok(TraceInput::open(path)?.format() == InputFormat::Json)
 }
 
-/// A log says at its front what a writer must know; of other traces that is found out by reading
-/// them once before.
+/// Converts a trace. The head of a log has the facts that a writer needs; other traces are read
+/// once beforehand to find them.
 fn export_trace(args: &ExportArgs, output: &Path, format: &dyn Exporter) -> CliResult<Converted> {
     let input = &args.input;
     let mut names = Vec::new();
@@ -111,12 +111,12 @@ fn export_trace(args: &ExportArgs, output: &Path, format: &dyn Exporter) -> CliR
     let trace = TraceInput::open(input)?;
     let facts = trace.read(names, &mut (&mut check, written.sink()))?;
     written.commit()?;
-    // Another's recording may have holes; `analyse` tells them.
+    // A foreign recording may have gaps; `analyse` reports them.
     let violation = if facts.is_own { check.finish().err() } else { None };
     Ok(Converted { violation: violation.map(|violation| violation.to_string()) })
 }
 
-/// CPUs of the machine, from the head of a log.
+/// Number of CPUs of the machine, from the head of a log.
 pub fn log_cpus(path: &Path) -> CliResult<u32> {
     let file = File::open(path).map_err(|error| CliError::file("read", path, &error))?;
     let reader = Reader::new(file)
@@ -124,7 +124,7 @@ pub fn log_cpus(path: &Path) -> CliResult<u32> {
     Ok(reader.nr_cpus())
 }
 
-/// The timeline that a result holds.
+/// Exports the timeline of a result.
 fn export_result(args: &ExportArgs, format: &dyn Exporter, out: &mut Out) -> CliResult<()> {
     let name = args.input.display();
     if format.holds() != Holds::Slices {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab kernel`: the kernels that guests boot.
+//! `schedlab kernel`: manages the kernels that guests boot.
 
 use super::vm;
 use crate::error::CliResult;
@@ -19,7 +19,7 @@ pub struct KernelArgs {
     pub command: KernelCommand,
 }
 
-/// What can be done with kernels.
+/// The subcommands of `kernel`.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
     /// Fetch kernels from Debian's archive, or copy image files into the store
@@ -72,7 +72,7 @@ fn get(store: &Store, names: &[String], again: bool, out: &mut Out) -> CliResult
     Ok(())
 }
 
-/// A kernel on one line.
+/// Describes a kernel on one line.
 fn describe(kernel: &Kernel) -> String {
     let from = kernel.package.as_deref().unwrap_or("a file");
     format!(

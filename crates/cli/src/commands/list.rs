@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab list`: schedulers, workloads, measures, studies, machines.
+//! `schedlab list`: lists schedulers, workloads, measures, studies and machines.
 
 use super::machines;
 use crate::args::{ListArgs, Listed};
@@ -59,7 +59,7 @@ fn overview(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     out.line("\nMeasures: schedlab list measures")
 }
 
-/// The entries called `name`, or all.
+/// The entry called `name`, or all entries.
 pub fn select<'t, T>(
     what: &str,
     all: impl Iterator<Item = &'t T>,
@@ -125,7 +125,7 @@ fn claims(info: &Scheduler) -> Vec<&'static str> {
     .collect()
 }
 
-/// A tunable's value as it would be written.
+/// A tunable's value as a user would write it.
 pub fn value_text(tunable: &Tunable, value: u64) -> String {
     match &tunable.kind {
         TunableKind::Time { .. } => units::format_duration(value),

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab load`: puts a sched_ext scheduler to work on this machine until Ctrl-C, and shows each
-//! second what it counts.
+//! `schedlab load`: loads a sched_ext scheduler on this machine until Ctrl-C, and prints its
+//! counters each second.
 
+use crate::args::ScxArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, duration, number};
 use clap::Args;
 use schedlab_host::HostError;
-use schedlab_host::ext::{self, Counter, Description, ExitInfo, Loaded, OptionInfo, Source};
+use schedlab_host::ext::{self, Build, Counter, Description, ExitInfo, Loaded, OptionInfo, Source};
 use schedlab_model::Nanos;
-use schedlab_run::LaneError;
+use schedlab_run::{LaneError, Warning};
 use serde_json::json;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between two lines of statistics.
+/// Time between two lines of statistics.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Between two looks at whether the scheduler still works.
+/// Time between two checks that the scheduler is still active.
 const GLANCE: Duration = Duration::from_millis(100);
-/// How long `--once` lets it work.
+/// How long `--once` keeps the scheduler loaded.
 const ONCE: Duration = Duration::from_millis(500);
 
 /// Arguments of `load`.
@@ -45,20 +46,30 @@ pub struct LoadArgs {
     /// Print JSON: a line each second, or the list or description
     #[arg(long)]
     pub json: bool,
+    /// How a source is compiled.
+    #[command(flatten)]
+    pub scx: ScxArgs,
 }
 
 /// Runs the command.
 pub fn load(args: &LoadArgs, out: &mut Out) -> CliResult<()> {
     let Some(name) = &args.scheduler else { return list(args.json, out) };
     let source = Source::parse(name);
+    let build = Build { source: args.scx.options_for_kernel()?, ..Build::default() };
     let settings = crate::input::pairs("--set", &args.settings)?;
     if args.describe {
-        let description = ext::describe(&source).map_err(problem)?;
+        let description = ext::describe(&source, &build).map_err(problem)?;
         return if args.json { out.json(&description) } else { describe(&description, out) };
+    }
+    if let Source::File(_) = source
+        && let Some(missing) = ext::describe(&source, &build).map_err(problem)?.missing_setup()
+    {
+        let advice = "Its authors' command loads it with its setup.";
+        say(format!("warning: {}", Warning::scx_no_setup(name, &missing.to_string(), advice).text));
     }
     let interrupted = on_interrupt()?;
     let before = ext::kernel_state().unwrap_or_default();
-    let loaded = ext::load(&source, &settings).map_err(problem)?;
+    let loaded = ext::load(&source, &build, &settings).map_err(problem)?;
     if !ext::stay_responsive() {
         say("note: this program could not make itself real-time; it may be slow to answer");
     }
@@ -81,7 +92,7 @@ fn problem(error: HostError) -> CliError {
     LaneError::from(error).into()
 }
 
-/// Receives something at Ctrl-C.
+/// A channel that receives a message at Ctrl-C.
 fn on_interrupt() -> CliResult<Receiver<()>> {
     let (sender, receiver) = mpsc::channel();
     ctrlc::set_handler(move || {
@@ -93,7 +104,7 @@ fn on_interrupt() -> CliResult<Receiver<()>> {
     Ok(receiver)
 }
 
-/// Shows what is counted until the time is over, Ctrl-C comes, or the scheduler ends.
+/// Prints the counters until the time is over, the user presses Ctrl-C, or the scheduler ends.
 fn watch(
     loaded: &Loaded,
     json: bool,
@@ -124,7 +135,7 @@ fn watch(
     }
 }
 
-/// One line: what has been counted since the line before.
+/// Prints one line: the counts since the line before.
 fn show_second(
     json: bool,
     elapsed: Duration,
@@ -155,7 +166,7 @@ fn amount(name: &str, value: u64) -> String {
     if name.ends_with("_ns") { duration(value) } else { value.to_string() }
 }
 
-/// The sums, and how it ended.
+/// Prints the sums and how the scheduler ended.
 fn farewell(
     json: bool,
     name: &str,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab list machines`: the presets and this machine. With `--json` each is a machine file.
+//! `schedlab list machines`: lists the presets and this machine. `--json` prints each as a machine
+//! file.
 
 use super::list::select;
 use crate::args::ListArgs;
@@ -13,7 +14,7 @@ use schedlab_workload::units;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The presets, and this machine last if it can be read.
+/// All presets; then this machine, if it can be read.
 fn all() -> CliResult<Vec<MachineFile>> {
     let wrong = |error: String| CliError::usage(format!("a preset cannot be read: {error}"));
     let mut files: Vec<MachineFile> = PRESETS
@@ -24,7 +25,7 @@ fn all() -> CliResult<Vec<MachineFile>> {
     Ok(files)
 }
 
-/// The machines as JSON, each in the form of a machine file; one that is named alone.
+/// The machines as JSON, each in the form of a machine file. With a name, only that machine.
 pub fn as_json(name: Option<&str>) -> CliResult<Value> {
     let all = all()?;
     let selected = select("machine", all.iter(), name, |file| file.name.as_str())?;
@@ -62,7 +63,7 @@ pub fn list(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// Lines for people.
+/// Describes a machine in lines for people.
 fn describe(spec: &MachineSpec) -> Vec<String> {
     let machine = &spec.machine;
     let count = |level: &[u32]| level.iter().collect::<BTreeSet<_>>().len();

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One file a subcommand.
+//! The subcommands, one file each.
 
 mod analyse;
 mod analysis;
 mod attach;
 mod bench;
+mod bisect;
 mod calibrate;
+mod check;
 mod compare;
 mod compare_command;
 mod copies;
+mod diff;
 mod doctor;
 mod explain;
 mod export;
+mod inspect;
 mod kernel;
 mod list;
 mod load;
 mod machines;
+mod man;
 mod progress;
 mod report;
 mod reproduce;
@@ -23,6 +28,8 @@ mod results;
 mod run;
 mod run_bar;
 mod schema;
+mod scx;
+mod scx_verify;
 mod sim;
 mod sweep;
 mod trace_file;
@@ -30,13 +37,19 @@ mod trace_input;
 mod validate;
 mod vm;
 mod vm_golden;
+mod watch;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
+pub use bisect::{BisectArgs, EXAMPLES as EXAMPLES_BISECT};
+pub use check::{CheckArgs, EXAMPLES as EXAMPLES_CHECK};
+pub use diff::{DiffArgs, EXAMPLES as EXAMPLES_DIFF};
 pub use export::format_parser;
+pub use inspect::InspectArgs;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
+pub use scx::{EXAMPLES as EXAMPLES_SCX, ScxToolArgs};
 pub use trace_file::help_of_trace;
 pub use validate::{EXAMPLES as EXAMPLES_VALIDATE, ValidateArgs};
 pub use vm::VmArgs;
@@ -53,6 +66,9 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::List(args) => list::list(args, out),
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
+        Command::Check(args) => check::check(args, out),
+        Command::Diff(args) => diff::diff(args, out),
+        Command::Bisect(args) => bisect::bisect(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Vm(args) => vm::vm(args, out),
         Command::Kernel(args) => kernel::kernel(args, out),
@@ -63,16 +79,18 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
         Command::Load(args) => load::load(args, out),
+        Command::Scx(args) => scx::scx(args, out),
         Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Validate(args) => validate::validate(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
+        Command::Man(args) => man::write(args),
     }
 }
 
-/// The script by which the shell asks this program for completions.
+/// Prints the shell script that asks this program for completions.
 fn completion(args: &CompletionArgs, out: &mut Out) -> CliResult<()> {
     let mut script = Vec::new();
     let shells = Shells::builtins();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person sees while runs go on, and what is said of those that failed.
+//! The progress of a series of runs on a terminal, and the messages about failed runs.
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{is_watched, printable, say};
@@ -8,7 +8,7 @@ use schedlab_lab::{Failure, Plan, PlannedRun};
 use schedlab_run::LaneError;
 use std::collections::BTreeMap;
 
-/// A progress bar for a person; a pipe or a log gets nothing.
+/// A progress bar for a terminal. In a pipe or a log it shows nothing.
 pub struct Bar {
     bar: ProgressBar,
 }
@@ -19,7 +19,7 @@ impl Bar {
         Self::of_runs(plan.runs.len())
     }
 
-    /// A bar for this many runs.
+    /// A bar for `count` runs.
     pub fn of_runs(count: usize) -> Self {
         let target =
             if is_watched() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -32,17 +32,17 @@ impl Bar {
         Self { bar }
     }
 
-    /// Runs that are there already.
+    /// Counts runs that are already stored.
     pub fn skip(&self, count: usize) {
         self.bar.inc(count as u64);
     }
 
-    /// A run has ended.
+    /// Counts a finished run.
     pub fn step(&self, run: &PlannedRun, error: Option<&LaneError>) {
         self.step_called(&run.label(), error);
     }
 
-    /// A run of this name has ended.
+    /// Counts a finished run by its name.
     pub fn step_called(&self, name: &str, error: Option<&LaneError>) {
         self.bar.inc(1);
         let label: String = name.chars().take(40).collect();
@@ -50,23 +50,23 @@ impl Bar {
         self.bar.set_message(printable(&text).into_owned());
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// What runs that this machine cannot do mean for the exit code.
+/// How the exit code treats runs that this machine cannot do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unavailable {
-    /// They were asked for by name: the command fails.
+    /// The user asked for them by name, so the command fails.
     Fails,
-    /// They are said, and what could be done counts: a study runs on any machine.
+    /// They are only reported, because a study must work on any machine; the other runs count.
     IsSaid,
 }
 
-/// Tells every failure once, and turns them into an exit code: a failed check counts most, then bad
-/// input, then what this machine cannot do.
+/// Reports every failure once and returns the exit code. Failed checks take precedence over bad
+/// input, and bad input over what this machine cannot do.
 pub fn finish_with_failures(failures: &[Failure], unavailable: Unavailable) -> CliResult<()> {
     let mut texts: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for failure in failures {

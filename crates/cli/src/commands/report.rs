@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab report`: results to one HTML file and to plots. Also what other commands call to write
-//! a report of their own runs.
+//! `schedlab report`: makes one HTML file and plots from results. Other commands call it to report
+//! their own runs.
 
 use crate::args::ReportArgs;
 use crate::error::{CliError, CliResult};
@@ -13,7 +13,7 @@ use schedlab_run::LaneKind;
 use schedlab_run::file::read_text;
 use std::path::{Path, PathBuf};
 
-/// Largest results file: the demo's is a few megabytes.
+/// Size limit for a results file. The demo's file takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs the command.
@@ -31,7 +31,7 @@ pub fn report(args: &ReportArgs) -> CliResult<()> {
     write(&args.output, args.plots.as_deref(), &title, &all)
 }
 
-/// What a report of a reproduction has beside the results.
+/// What the report of a reproduction shows in addition to the results.
 #[derive(Clone, Copy, Default)]
 pub struct Judged<'j> {
     /// Claims with their verdicts.
@@ -52,7 +52,7 @@ pub fn write_claims(
     write_report(path, plots, (title, &command), results, judged)
 }
 
-/// Writes the report and says where it is.
+/// Writes the report and prints its path.
 pub fn write(
     path: &Path,
     plots: Option<&Path>,
@@ -62,7 +62,7 @@ pub fn write(
     write_by(path, plots, title, results, &command_line())
 }
 
-/// The same, made by `command`.
+/// Writes the report, with `command` as the command that made it, and prints its path.
 pub fn write_by(
     path: &Path,
     plots: Option<&Path>,
@@ -99,7 +99,7 @@ fn write_report(
     plots.map_or(Ok(()), |folder| write_plots_of(folder, &input))
 }
 
-/// Writes the page of claims over pairs of runs; `missing` is what was not compared.
+/// Writes the page of claims over pairs of runs; `missing` lists what was not compared.
 pub fn write_validation(
     path: &Path,
     title: &str,
@@ -114,7 +114,7 @@ pub fn write_validation(
     Ok(())
 }
 
-/// Writes the figures alone into `folder`, if there is one, and says where they are.
+/// Writes only the figures into `folder`, if given, and prints where they are.
 pub fn write_plots(
     folder: Option<&Path>,
     title: &str,
@@ -152,7 +152,7 @@ fn shown(path: &Path) -> String {
     std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path)).display().to_string()
 }
 
-/// The command line of this process, for the reader who wants to repeat it.
+/// The command line of this process, so that a reader can repeat it.
 pub fn command_line() -> String {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
@@ -169,7 +169,7 @@ pub fn command_line() -> String {
     line
 }
 
-/// What the models that were used are faithful to and leave out.
+/// What the models of these results reproduce faithfully and what they leave out.
 fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
     let mut notes: Vec<ModelNote> = Vec::new();
     let simulated =

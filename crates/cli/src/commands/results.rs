@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results for people: one run as a table of its tasks, several as a table of schedulers.
+//! Prints results for people: one run as a table of its tasks, several runs as a table of
+//! schedulers.
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, Fitted, digits, duration, maybe_duration, number, or_dash, percent};
 use schedlab_lab::answer::{Contender, answer};
+use schedlab_lab::versus::{Versus, measures_default, words_of};
 use schedlab_metrics::stats::Summary;
 use schedlab_metrics::{Measures, ModelCounters, TaskMeasures, Unit};
 use schedlab_model::suggest;
 use schedlab_run::{Code, Expected, GroupResult, LaneKind, Origin, RunResult, values};
 use std::collections::BTreeSet;
 
-/// Tasks that a table shows; the others are counted.
+/// Maximum number of tasks in a table; the others are counted.
 const TASKS_SHOWN: usize = 40;
 
-/// Prints one run: a head line, its tasks with `columns` (none: the usual ones), its totals.
+/// Prints one run: a head line, its tasks with `columns` (if empty, the usual ones), its totals.
 pub fn one_run(run: &RunResult, columns: &[String], out: &mut Out) -> CliResult<()> {
     out.line(head(run))?;
     out.line(task_table(run, columns)?)?;
@@ -58,7 +60,7 @@ fn head(run: &RunResult) -> String {
     )
 }
 
-/// Columns of the table of tasks: their heads and their measures.
+/// Columns of the table of tasks: headings and measures.
 const OF_TASK: [(&str, &str); 9] = [
     ("response", "response_ns"),
     ("turnaround", "turnaround_ns"),
@@ -71,8 +73,8 @@ const OF_TASK: [(&str, &str); 9] = [
     ("migr.", "nr_migrations"),
 ];
 
-/// What a table shows of each row: heads and measures. `wanted` names measures, or heads of
-/// `usual`; `all` is every one of `known`; nothing is `usual`.
+/// The columns of a table: headings and measures. `wanted` holds names of measures or headings of
+/// `usual`; `all` selects every measure in `known`. An empty list selects `usual`.
 fn chosen(
     wanted: &[String],
     usual: &[(&str, &str)],
@@ -107,7 +109,7 @@ fn task_measures() -> Vec<String> {
     TaskMeasures::default().numbers().into_iter().map(|(name, _, _)| name).collect()
 }
 
-/// Refuses, before anything runs, columns that neither runs nor tasks have.
+/// Refuses columns that neither runs nor tasks have, before anything runs.
 pub fn check_columns(wanted: &[String]) -> CliResult<()> {
     if chosen(wanted, &OF_TASK, &task_measures()).is_ok() {
         return Ok(());
@@ -157,7 +159,7 @@ pub fn totals(run: &RunResult) -> String {
     )
 }
 
-/// What the simulator counted beside, where there was any.
+/// The simulator's own counters that are not zero.
 fn counters(model: &ModelCounters) -> String {
     let mut text = String::new();
     if model.nr_interrupts > 0 {
@@ -173,26 +175,26 @@ fn counters(model: &ModelCounters) -> String {
     text
 }
 
-/// An expectation that does not hold, and the run in which.
+/// An expectation that a run does not meet.
 pub struct Unmet {
     /// `linux-6.12, n=4, seed 1`.
     run: String,
     expected: Expected,
 }
 
-/// What came of the expectations of some runs.
+/// The outcome of the expectations of some runs.
 pub struct Expectations {
-    /// Those that do not hold.
+    /// Expectations that are not met.
     unmet: Vec<Unmet>,
-    /// How many there are in all.
+    /// Number of expectations in all.
     count: usize,
 }
 
-/// Most rows of the table of expectations that do not hold.
+/// Maximum number of rows in the table of unmet expectations.
 const UNMET_MAX: usize = 50;
 
 impl Expectations {
-    /// Those of `runs`.
+    /// Collects the outcome for `runs`.
     pub fn of<'r>(runs: impl Iterator<Item = &'r RunResult>) -> Self {
         let mut all = Self { unmet: Vec::new(), count: 0 };
         for run in runs {
@@ -207,7 +209,7 @@ impl Expectations {
         all
     }
 
-    /// A failed check if one does not hold, of `whose`.
+    /// Returns a failed check, naming `whose` expectations they are, if one is not met.
     pub fn check(&self, whose: &str) -> CliResult<()> {
         if self.unmet.is_empty() {
             return Ok(());
@@ -219,7 +221,7 @@ impl Expectations {
         ))
     }
 
-    /// Those that do not hold, one a row; `None` if all do.
+    /// A table of the unmet expectations; `None` if all are met.
     pub fn table(&self) -> Option<String> {
         if self.unmet.is_empty() {
             return None;
@@ -255,8 +257,8 @@ struct Row<'t> {
     runs: Vec<&'t RunResult>,
 }
 
-/// Groups repetitions, in order of first appearance. What differs between runs is in their labels:
-/// `rr quantum=1ms`.
+/// Groups repetitions in order of first appearance. The label of a group names the settings that
+/// differ between runs: `rr quantum=1ms`.
 fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
     let runs: Vec<&RunResult> = runs.collect();
     let mut rows: Vec<Row<'t>> = Vec::new();
@@ -277,8 +279,8 @@ fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
     rows
 }
 
-/// Parameters of which runs have different values. The policy is in each label, and a command's
-/// nice value in the name of its variant.
+/// Names of the parameters that differ between runs. It omits the policy, which is in each label,
+/// and a command's nice value, which is in the name of its variant.
 fn varied(runs: &[&RunResult]) -> Vec<String> {
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.parameters.keys()).collect();
     let differs = |name: &&String| {
@@ -290,7 +292,7 @@ fn varied(runs: &[&RunResult]) -> Vec<String> {
     names.into_iter().filter(is_shown).filter(differs).cloned().collect()
 }
 
-/// Scheduler, and the policy that a model was run under.
+/// The scheduler, with the policy under which a model ran.
 fn scheduler_label(run: &RunResult) -> String {
     match run.parameters.get("policy") {
         Some(policy) if run.lane == LaneKind::Sim => format!("{} {policy}", run.scheduler),
@@ -298,23 +300,30 @@ fn scheduler_label(run: &RunResult) -> String {
     }
 }
 
-/// Mean of a measure over repetitions, with half the width of the 95 % confidence interval where
-/// there are enough of them.
+/// Mean of a measure over repetitions, with half the width of its 95 % confidence interval if there
+/// are enough repetitions.
 fn mean(runs: &[&RunResult], measure: &str) -> String {
     let values: Vec<f64> = runs.iter().filter_map(|run| values::run_value(run, measure)).collect();
     if values.is_empty() {
         return "-".into();
     }
     let summary = Summary::of(&values);
-    let is_time = values::is_time(measure);
-    let show = |value: f64| if is_time { duration(value.round() as u64) } else { digits(value) };
+    let show = |value: f64| mean_text(measure, value);
     match summary.ci95_half_width {
         Some(half) if half > 0.0 => format!("{} \u{b1} {}", show(summary.mean), show(half)),
         _ => show(summary.mean),
     }
 }
 
-/// Columns of a comparison: their heads, and their measures. One that no run has is left out.
+/// A mean of a measure for people.
+fn mean_text(measure: &str, mean: f64) -> String {
+    match values::is_time(measure) {
+        true => duration(mean.round() as u64),
+        false => digits(mean),
+    }
+}
+
+/// Columns of a comparison: headings and measures. A column that no run has is left out.
 const COMPARED: [(&str, &str); 9] = [
     ("latency p50", "wakeup_latency_ns_median"),
     ("latency p99", "wakeup_latency_ns_p99"),
@@ -327,19 +336,55 @@ const COMPARED: [(&str, &str); 9] = [
     ("Jain", "jain_index"),
 ];
 
-/// Measures of a comparison that a run has.
+/// The measures of a comparison that at least one run has.
 pub fn compared_measures(runs: &[RunResult]) -> Vec<String> {
     let has = |measure: &str| runs.iter().any(|run| values::run_value(run, measure).is_some());
     let measures = COMPARED.into_iter().map(|(_, measure)| measure);
     measures.filter(|measure| has(measure)).map(String::from).collect()
 }
 
-/// Names the best scheduler in a sentence, above a table with a row for each scheduler: means over
-/// repetitions, in the columns `wanted` (none: the usual ones).
+/// A comparison for people: a sentence, then tables.
+pub struct Shown {
+    /// The best scheduler or, for two of them over several seeds, the verdict.
+    sentence: Option<String>,
+    tables: Vec<Fitted>,
+    /// A line below the tables.
+    note: Option<&'static str>,
+}
+
+impl Shown {
+    /// As text for a terminal.
+    pub fn text(&self) -> String {
+        let tables = self.tables.iter().map(Fitted::render).collect::<Vec<_>>().join("\n\n");
+        let lines = [self.sentence.clone(), Some(tables), self.note.map(String::from)];
+        lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
+
+    /// As Markdown of GitHub.
+    pub fn markdown(&self) -> String {
+        let sentence = self.sentence.as_ref().map(|s| format!("**{}**", table::markdown_text(s)));
+        let tables = self.tables.iter().map(Fitted::markdown);
+        let note = self.note.map(table::markdown_text);
+        sentence.into_iter().chain(tables).chain(note).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+/// A comparison as text.
 pub fn comparison<'t>(
     runs: impl Iterator<Item = &'t RunResult>,
     wanted: &[String],
 ) -> CliResult<String> {
+    Ok(compared(runs, wanted)?.text())
+}
+
+/// A sentence that names the best scheduler, above a table with one row for each scheduler. The
+/// table shows means over repetitions in the columns `wanted` (if empty, the usual ones). Two
+/// schedulers that ran under the same seeds get a verdict and a table of ratios instead of the
+/// sentence.
+pub fn compared<'t>(
+    runs: impl Iterator<Item = &'t RunResult>,
+    wanted: &[String],
+) -> CliResult<Shown> {
     let rows = rows(runs);
     let has = |measure: &str| {
         let mut runs = rows.iter().flat_map(|row| &row.runs);
@@ -362,32 +407,102 @@ pub fn comparison<'t>(
         let means = columns.iter().map(|(_, measure)| number(mean(&row.runs, measure)));
         output.add(start.into_iter().chain(means));
     }
-    let table = output.render();
-    match best(rows) {
-        Some(sentence) => Ok(format!("{sentence}\n{table}")),
-        None => Ok(table),
+    let measures: Vec<String> = match wanted {
+        [] => measures_default().map(String::from).collect(),
+        _ => columns.into_iter().map(|(_, measure)| measure).collect(),
+    };
+    Ok(match versus(&rows, &measures) {
+        Some(versus) => Shown {
+            sentence: Some(versus.verdict(mean_text, digits)),
+            tables: vec![ratios(&versus), output],
+            note: versus.is_constant.then_some(CONSTANT),
+        },
+        None => Shown { sentence: best(rows), tables: vec![output], note: None },
+    })
+}
+
+/// The note about runs that differ in nothing but the seed.
+const CONSTANT: &str = "note: every seed gives the same values, so more seeds add nothing";
+
+/// Prints the comparison of two schedulers: its verdict, then a line for each measure.
+pub fn versus_lines(versus: &Versus, out: &mut Out) -> CliResult<()> {
+    out.line(versus.verdict(mean_text, digits))?;
+    out.line(ratios(versus).render())?;
+    versus.is_constant.then_some(CONSTANT).map_or(Ok(()), |note| out.line(note))
+}
+
+/// The comparison of two rows over several seeds.
+fn versus(rows: &[Row<'_>], measures: &[String]) -> Option<Versus> {
+    let [base, new] = rows else { return None };
+    let (base_name, new_name) = (contender(base), contender(new));
+    let found = Versus::of((&base_name, &base.runs), (&new_name, &new.runs), measures)?;
+    (found.nr_seeds > 1).then_some(found)
+}
+
+/// A table with a line for each measure: both means, their ratio, its interval, the verdict.
+fn ratios(versus: &Versus) -> Fitted {
+    let heads =
+        ["measure", &versus.base, &versus.new, "ratio", "95 % interval", "verdict", "seeds"];
+    let mut output = Fitted::new(heads, 6);
+    for one in &versus.measures {
+        let means = [one.base_mean, one.new_mean].map(|mean| number(mean_text(&one.measure, mean)));
+        let interval = one.ratio.and_then(|ratio| ratio.ci95);
+        let [low, high] = interval.map_or([None; 2], |ends| ends.map(Some));
+        let ends = low.zip(high).map(|(low, high)| format!("{} .. {}", digits(low), digits(high)));
+        let start = [comfy_table::Cell::new(words_of(&one.measure))];
+        let rest = [
+            number(or_dash(one.ratio, |ratio| digits(ratio.ratio))),
+            number(or_dash(ends, |ends| ends)),
+            comfy_table::Cell::new(one.order.name()),
+            number(one.nr_seeds),
+        ];
+        output.add(start.into_iter().chain(means).chain(rest));
+    }
+    output
+}
+
+/// The name of a row in a sentence.
+fn contender(row: &Row<'_>) -> String {
+    match row.lane {
+        Origin::Lane(LaneKind::Sim) => row.label.clone(),
+        lane => format!("{} ({lane})", row.label),
     }
 }
 
 /// `linux-6.12 has the lowest p99 wake-up latency: ...`.
 fn best(rows: Vec<Row<'_>>) -> Option<String> {
-    let mut contenders = Vec::new();
-    for row in rows {
-        let label = match row.lane {
-            Origin::Lane(LaneKind::Sim) => row.label,
-            lane => format!("{} ({lane})", row.label),
-        };
-        contenders.push(Contender { label, runs: row.runs });
-    }
+    let contenders: Vec<Contender<'_>> =
+        rows.into_iter().map(|row| Contender { label: contender(&row), runs: row.runs }).collect();
     Some(answer(&contenders)?.text(|ns| duration(ns.round() as u64), digits))
 }
 
-/// Tells what may falsify results: each kind of thing once, with the text of the first run that has
-/// it. Every run's own text stands in the JSON and in the report.
+/// Prints the warnings about results, one for each kind, with the text of the first run that has
+/// it. The JSON and the report have every run's own text.
 pub fn warn<'t>(runs: impl Iterator<Item = &'t RunResult>) {
     for line in warnings(runs) {
         say(line);
     }
+}
+
+/// A comparison, its warnings and its unmet expectations as Markdown, for the summary of a pull
+/// request.
+pub fn markdown<'t>(
+    runs: impl Iterator<Item = &'t RunResult> + Clone,
+    wanted: &[String],
+    expectations: &Expectations,
+) -> CliResult<String> {
+    let mut parts = vec![compared(runs.clone(), wanted)?.markdown()];
+    let warnings = warnings(runs);
+    let lines: Vec<String> =
+        warnings.iter().map(|line| format!("- {}", table::markdown_text(line))).collect();
+    parts.extend((!lines.is_empty()).then(|| lines.join("\n")));
+    if let Some(unmet) = expectations.table() {
+        parts.push(format!(
+            "**Expectations that do not hold:**\n\n{}",
+            table::markdown_block(&unmet)
+        ));
+    }
+    Ok(parts.join("\n\n"))
 }
 
 fn warnings<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<String> {

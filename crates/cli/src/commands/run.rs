@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab run`: a workload, or copies of any command, on the running kernel.
+//! `schedlab run`: runs a workload, or copies of any command, on the running kernel.
 
 use super::copies::{self, Copies};
 use super::trace_file::{OptionalTraceFile, SliceLines};
@@ -85,7 +85,7 @@ fn run_copies(
     let mut command = copies::command(&args.command, &args.tasks, &Variant::default())?;
     command.copies = args.copies.unwrap_or(1);
     command.cpus = cpus;
-    // What copies print would stand between the lines of data.
+    // The output of the copies would mix with the lines of data.
     if args.output.print.json || args.output.print.slices {
         command.output = Output::Null;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person sees of one run that takes more than two seconds.
+//! The progress of one run on a terminal, shown after two seconds.
 
 use crate::output::is_watched;
 use crate::table::duration;
@@ -13,18 +13,18 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A run shorter than this shows nothing.
+/// How long a run must take before the line appears.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// A line on a terminal that says how far a run is; gone when this is dropped.
+/// A line on a terminal that shows how far a run is. Dropping it removes the line.
 pub struct RunBar {
     thread: Option<(Sender<()>, JoinHandle<()>)>,
     time_ns: Arc<AtomicU64>,
 }
 
 impl RunBar {
-    /// The line for a run of `request` in `lane`. A pipe or a log gets nothing.
+    /// Makes the line for a run of `request` in `lane`. In a pipe or a log it shows nothing.
     pub fn new(lane: LaneKind, request: &RunRequest) -> Self {
         let time_ns = Arc::new(AtomicU64::new(0));
         let (name, scheduler) = (request.workload.name.clone(), request.scheduler.clone());
@@ -44,7 +44,7 @@ impl RunBar {
         Self { thread, time_ns }
     }
 
-    /// A sink that tells the line how far simulated time is; `None` where nobody watches.
+    /// A sink that passes simulated time to the line; `None` without a terminal.
     pub fn clock(&self) -> Option<Clock> {
         self.thread.as_ref().map(|_| Clock(Arc::clone(&self.time_ns)))
     }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab schema`: the JSON schemas of workload files and of the program's output, the latter
-//! made from the very types that are printed; and the list of measures, as they are declared.
+//! `schedlab schema`: prints the JSON schemas of workload files and of the program's output, and
+//! lists the measures. The output schemas are derived from the printed types, the list of measures
+//! from their declarations.
 
 use crate::args::SchemaArgs;
+use crate::commands::bisect::BisectResult;
+use crate::commands::check::CheckResult;
+use crate::commands::diff::DiffResult;
+use crate::commands::sim::InspectedRun;
 use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_lab::claims::ClaimResult;
@@ -20,12 +25,20 @@ use serde::Serialize;
 pub enum SchemaKind {
     /// One run: what `--json` prints.
     Result,
+    /// One run with `--printk` and `--maps`.
+    Inspected,
     /// A list of experiments with their runs: what `report` reads too.
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
     /// What `explain --json` prints.
     Explain,
+    /// What `check --json` prints.
+    Check,
+    /// What `diff --json` prints.
+    Diff,
+    /// What `bisect --json` prints.
+    Bisect,
     /// An experiment file (TOML) of `compare`, `reproduce` and `validate`.
     Experiment,
     /// The manifest.json of an experiment's results.
@@ -40,7 +53,7 @@ pub enum SchemaKind {
     Workload,
 }
 
-/// A line of `--slices`.
+/// One slice, as `--slices` prints it.
 #[derive(Serialize, JsonSchema)]
 pub struct SliceLine<'t> {
     /// CPU.
@@ -51,21 +64,25 @@ pub struct SliceLine<'t> {
     pub name: &'t str,
     /// Start (ns since the start of the run).
     pub start_ns: u64,
-    /// End.
+    /// End (ns since the start of the run).
     pub end_ns: u64,
-    /// How it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running` (the
-    /// run ended).
+    /// Why it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, or `running` if
+    /// the run ended first.
     pub end: &'t str,
 }
 
-/// The schema of `kind`. That of a workload file is written by hand, beside its reader.
+/// The schema of `kind`. The schema of workload files is written by hand, next to their reader.
 pub fn schema(kind: SchemaKind) -> Schema {
     match kind {
         SchemaKind::Workload => serde_json::from_str(schedlab_workload::SCHEMA).unwrap_or_default(),
         SchemaKind::Result => schema_for!(RunResult),
+        SchemaKind::Inspected => schema_for!(InspectedRun<'static>),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
         SchemaKind::Explain => schema_for!(ExplainResult),
+        SchemaKind::Check => schema_for!(CheckResult),
+        SchemaKind::Diff => schema_for!(DiffResult),
+        SchemaKind::Bisect => schema_for!(BisectResult),
         SchemaKind::Experiment => schema_for!(Study),
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
@@ -86,11 +103,11 @@ pub struct Measure {
     pub name: String,
     /// `run`, `task` or `distribution`.
     pub of: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: String,
 }
 
-/// Every measure, as it is declared.
+/// Every measure, from its declaration.
 pub fn measures() -> Vec<Measure> {
     fn of<S: Measures>(of: &str) -> impl Iterator<Item = Measure> {
         S::LIST.iter().map(move |declared| Measure {
@@ -114,7 +131,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// What a value of this schema looks like: `integer`, `[string]`, `Task | null`.
+    /// The shape of a value under this schema, such as `integer`, `[string]` or `Task | null`.
     fn shape(schema: &Value) -> String {
         let joined = |all: &[Value]| all.iter().map(shape).collect::<Vec<_>>().join(" | ");
         if let Some(name) = schema["$ref"].as_str() {
@@ -147,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Every property of an object with its shape; `?`: it may be missing.
+    /// Every property of an object with its shape; `?` marks an optional property.
     fn properties(prefix: &str, schema: &Value) -> Vec<String> {
         let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
         let properties = schema["properties"].as_object().into_iter().flatten();
@@ -158,8 +175,8 @@ mod tests {
         properties.map(line).collect()
     }
 
-    /// What programs that read and write these formats rely on: each kind of document, each
-    /// definition that it has beyond those before it, and the shape of each property.
+    /// Checks what programs that read and write these formats rely on: each kind of document, its
+    /// new definitions, and the shape of each property.
     #[test]
     fn the_formats_are_as_before() {
         let mut text = String::new();

@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab sim`: one workload under one or more modelled schedulers.
+//! `schedlab sim`: simulates one workload under one or more schedulers.
 
 use super::progress::Bar;
 use super::results::{self, Expectations};
 use super::run_bar::RunBar;
 use super::trace_file::{OptionalTraceFile, SliceLines};
-use super::{analysis, report};
+use super::{analysis, inspect, report, watch};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::machine;
-use crate::output::Out;
-use crate::schedulers::Schedulers;
+use crate::output::{Out, say};
+use crate::schedulers::{Schedulers, verdict_warning};
 use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, ExperimentResult, Plan, execute};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
 use schedlab_run::policy;
 use schedlab_run::{Keep, Lane, LaneError, LaneKind, RunRequest, RunResult, run_and_check};
+use schedlab_scx::inspect::Inspected;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::mem::take;
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
+    if args.watch {
+        return watch::watch(args);
+    }
     results::check_columns(&args.output.columns)?;
     let mut lane = machine::sim_lane(&args.machine)?;
-    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
+    let nr_runs = args.scheduler.len() * args.repetitions as usize;
+    let wanted = args.inspect.wanted(&args.scheduler.join(","), nr_runs)?;
+    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?.inspecting(wanted);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     known.check_settings(args.scheduler.iter().map(String::as_str))?;
@@ -42,29 +52,58 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
             "give one scheduler and one repetition",
         ));
     }
-    let mut runs = match requests.pop() {
-        Some(request) if one => vec![run_one(&lane, &request, &args.output, out)?],
+    let ran = match requests.pop() {
+        Some(request) if one => run_one(&lane, &request, &args.output, out).map(|run| vec![run]),
         last => {
             requests.extend(last);
-            run_many(&lane, requests, threads(&args.machine), args.tasks.seed)?
+            run_many(&lane, requests, threads(&args.machine), args.tasks.seed)
         }
     };
-    runs.iter_mut().for_each(|run| run.warnings.extend(named.warnings.iter().cloned()));
+    let inspected = known.inspected();
+    let mut runs = ran.inspect_err(|_| {
+        // What a scheduler printed before it failed helps to find out why.
+        if let Some(inspected) = &inspected {
+            say(inspect::text(inspected));
+        }
+    })?;
+    for run in &mut runs {
+        run.warnings.extend(named.warnings.iter().cloned());
+        run.warnings.extend(known.setup_warning(&run.scheduler));
+        run.warnings.extend(verdict_warning(&lane, &run.scheduler));
+    }
     results::warn(runs.iter());
-    show(runs, &args.output, out)
+    show_inspected(runs, inspected.as_ref(), &args.output, out)
 }
 
-/// Prints results as asked and writes the report.
+/// Prints results in the requested form and writes the report.
 pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResult<()> {
+    show_inspected(runs, None, output, out)
+}
+
+/// As [`show`], with what was kept of the scheduler of the only run.
+fn show_inspected(
+    mut runs: Vec<RunResult>,
+    inspected: Option<&Inspected>,
+    output: &OutputArgs,
+    out: &mut Out,
+) -> CliResult<()> {
     let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
     let expectations = Expectations::of(runs.iter());
     if output.print.json {
-        print_json(&runs, output.print.keep, out)?;
+        shown(&mut runs, output.print.keep, |runs| match (inspected, runs) {
+            (Some(inspected), [run]) => out.json(&InspectedRun {
+                run: Cow::Borrowed(run),
+                inspected: Cow::Borrowed(inspected),
+            }),
+            _ => json(runs, out),
+        })?;
     } else if !output.print.slices {
         match &runs[..] {
             [one] => {
                 results::one_run(one, &output.columns, out)?;
                 analysis::show(one, out)?;
+                let more = inspected.map(inspect::text);
+                more.map(|text| out.line(format!("\n{}", text.trim_end()))).transpose()?;
             }
             many => out.line(results::comparison(many.iter(), &output.columns)?)?,
         }
@@ -82,29 +121,55 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
     expectations.check(&workload)
 }
 
-/// One run as an object, several as an array; the timeline only if it was asked for.
-pub fn print_json(runs: &[RunResult], keep: bool, out: &mut Out) -> CliResult<()> {
-    let shown = |run: &RunResult| {
-        let mut run = run.clone();
-        if !keep {
-            run.slices.clear();
-            run.progress.clear();
-        }
-        run
-    };
+/// Prints one run as an object, several as an array, with the timeline only if `keep` is set.
+pub fn print_json(runs: &mut [RunResult], keep: bool, out: &mut Out) -> CliResult<()> {
+    shown(runs, keep, |runs| json(runs, out))
+}
+
+fn json(runs: &[RunResult], out: &mut Out) -> CliResult<()> {
     match runs {
-        [one] => out.json(&shown(one)),
-        many => out.json(&many.iter().map(shown).collect::<Vec<_>>()),
+        [one] => out.json(one),
+        many => out.json(&many),
     }
 }
 
-/// Threads to simulate on.
+/// Calls `print` with the results as JSON shows them: with their timelines only if `keep` is set.
+/// They come back as they were; copies would double the memory of a run of many tasks.
+fn shown(
+    runs: &mut [RunResult],
+    keep: bool,
+    print: impl FnOnce(&[RunResult]) -> CliResult<()>,
+) -> CliResult<()> {
+    let mut timelines = Vec::new();
+    if !keep {
+        timelines
+            .extend(runs.iter_mut().map(|run| (take(&mut run.slices), take(&mut run.progress))));
+    }
+    print(runs)?;
+    for (run, (slices, progress)) in runs.iter_mut().zip(timelines) {
+        (run.slices, run.progress) = (slices, progress);
+    }
+    Ok(())
+}
+
+/// A run with what was kept of its scheduler: what `sim --printk --maps --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct InspectedRun<'r> {
+    /// The run.
+    #[serde(flatten)]
+    run: Cow<'r, RunResult>,
+    /// Lines of bpf_printk(), maps and variables.
+    #[serde(flatten)]
+    inspected: Cow<'r, Inspected>,
+}
+
+/// Number of threads to simulate on.
 pub fn threads(args: &MachineArgs) -> usize {
     let available = || std::thread::available_parallelism().map_or(1, |count| count.get());
     args.threads.map_or_else(available, usize::from)
 }
 
-/// What stays in a result.
+/// What a result keeps.
 pub fn keep(output: &OutputArgs) -> Keep {
     let all = output.print.keep || output.report.is_some() || output.plots.is_some();
     let kept = if all { Keep::ALL } else { Keep::NOTHING };
@@ -144,7 +209,7 @@ pub fn request(
     })
 }
 
-/// One run, whose events may also go to a file and to stdout.
+/// Runs one request; its events can also go to a file and to stdout.
 pub fn run_one(
     lane: &dyn Lane,
     request: &RunRequest,
@@ -154,7 +219,7 @@ pub fn run_one(
     run_one_into(lane, request, output, out, &mut NullSink)
 }
 
-/// The same, with one sink more.
+/// Runs one request and sends its events to another sink too.
 pub fn run_one_into(
     lane: &dyn Lane,
     request: &RunRequest,
@@ -173,15 +238,15 @@ pub fn run_one_into(
         None => run_and_check(lane, request, &mut sinks),
     };
     drop(bar);
-    // The reader of the slices may have gone; that decides before the run's own result.
+    // Check the slices first: if their reader has gone, the run's own result does not matter.
     slices.finish()?;
     let result = result?;
     file.commit()?;
     Ok(result)
 }
 
-/// Many runs, on several threads; the first failure in their order is the command's.
-fn run_many(
+/// Runs many requests on several threads. The command reports the first failure in their order.
+pub fn run_many(
     lane: &dyn Lane,
     requests: Vec<RunRequest>,
     threads: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces that leave the program: files in several formats, and slices as lines on stdout.
+//! Writes traces to files in several formats, and slices as lines on stdout.
 
 use super::schema::SliceLine;
 use crate::args::TraceArgs;
@@ -13,18 +13,18 @@ use schedlab_trace::export::{self, EXPORTERS, ExportSink, Exporter, Files, Outpu
 use schedlab_trace::{Slice, SliceTracker};
 use std::path::{Path, PathBuf};
 
-/// `.pftrace, .parquet, ...`: the usual endings of all formats.
+/// The usual file endings of all formats: `.pftrace, .parquet, ...`.
 fn endings() -> String {
     let endings = EXPORTERS.iter().map(|exporter| format!(".{}", exporter.endings()[0]));
     endings.collect::<Vec<_>>().join(", ")
 }
 
-/// What `--trace` says of itself.
+/// The help text of `--trace`.
 pub fn help_of_trace() -> String {
     format!("Write the trace; the ending names the format: {}", endings())
 }
 
-/// The format that a path's ending names.
+/// The format for the ending of a path.
 pub fn format_of(path: &Path) -> CliResult<&'static dyn Exporter> {
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     export::by_ending(&ending).ok_or_else(|| {
@@ -35,7 +35,7 @@ pub fn format_of(path: &Path) -> CliResult<&'static dyn Exporter> {
     })
 }
 
-/// A trace file being written. It appears under its name when it is whole.
+/// A trace file being written. It gets its name when it is complete.
 pub struct TraceFile {
     path: PathBuf,
     sink: Box<dyn ExportSink>,
@@ -54,26 +54,26 @@ impl TraceFile {
         Ok(Self { path: path.into(), sink })
     }
 
-    /// Where events go.
+    /// The sink that takes the events.
     pub fn sink(&mut self) -> &mut dyn TraceSink {
         &mut *self.sink
     }
 
-    /// Makes the file appear.
+    /// Completes the file and gives it its name.
     pub fn commit(self) -> CliResult<()> {
         let Self { path, sink } = self;
         sink.commit().map_err(|error| CliError::file("write", &path, &error))
     }
 }
 
-/// The trace file of a run, if one was asked for.
+/// The trace file of a run, if requested.
 pub struct OptionalTraceFile {
     file: Option<TraceFile>,
     null: NullSink,
 }
 
 impl OptionalTraceFile {
-    /// Starts the file of `args` for a run of `workload` on `nr_cpus` CPUs; its ending names the
+    /// Starts the file of `args` for a run of `workload` on `nr_cpus` CPUs. Its ending selects the
     /// format.
     pub fn create(args: &TraceArgs, workload: &Workload, nr_cpus: u32) -> CliResult<Self> {
         let create = |path: &Path| {
@@ -86,7 +86,7 @@ impl OptionalTraceFile {
         Ok(Self { file: args.file.as_deref().map(create).transpose()?, null: NullSink })
     }
 
-    /// Where events go.
+    /// The sink that takes the events.
     pub fn sink(&mut self) -> &mut dyn TraceSink {
         match &mut self.file {
             Some(file) => file.sink(),
@@ -94,13 +94,13 @@ impl OptionalTraceFile {
         }
     }
 
-    /// Makes the file appear.
+    /// Completes the file and gives it its name.
     pub fn commit(self) -> CliResult<()> {
         self.file.map_or(Ok(()), TraceFile::commit)
     }
 }
 
-/// Slices as JSON lines on stdout, in order of their ends; nothing when `out` is `None`.
+/// Prints slices as JSON lines on stdout, in the order of their ends; nothing if `out` is `None`.
 pub struct SliceLines<'o> {
     out: Option<&'o mut Out>,
     quits_early: bool,
@@ -113,8 +113,8 @@ pub struct SliceLines<'o> {
 }
 
 impl<'o> SliceLines<'o> {
-    /// Lines to `out`. With `quits_early` the program ends as soon as the reader has gone; only
-    /// where nothing is left behind by that: no task of a real machine, no file half written.
+    /// Writes lines to `out`. With `quits_early` the program ends as soon as the reader closes the
+    /// pipe. Use it only if this leaves nothing behind: no task on a real machine, no partial file.
     pub fn new(out: Option<&'o mut Out>, quits_early: bool) -> Self {
         Self {
             out,
@@ -127,12 +127,12 @@ impl<'o> SliceLines<'o> {
         }
     }
 
-    /// Only slices of these tasks.
+    /// Keeps only slices of these tasks.
     pub fn only(self, wanted: Wanted) -> Self {
         Self { wanted, ..self }
     }
 
-    /// The first error that occurred.
+    /// Returns the first error.
     pub fn finish(self) -> CliResult<()> {
         self.error.map_or(Ok(()), Err)
     }
@@ -191,7 +191,7 @@ mod tests {
         assert!(of("run").is_err() && of("run.xlsx").is_err());
     }
 
-    /// The table of the reference has every format with the endings of its files.
+    /// The reference page's table has every format with its file endings.
     #[test]
     fn the_reference_has_every_format() {
         let page = include_str!("../../../../docs/reference/trace-format.md");

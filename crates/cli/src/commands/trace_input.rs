@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces that come into the program: from a file or stdin, in any format that can be read.
+//! Reads traces from a file or stdin, in any supported format.
 
 use crate::error::{CliError, CliResult};
 use schedlab_model::TraceSink;
 use schedlab_trace::export::parquet::TASKS_ENDING;
-use schedlab_trace::input::{self, HEAD_LEN};
-use schedlab_trace::{
-    Dialect, Facts, InputFormat, Place, ReadError, parquet, perf_data, trace_dat,
-};
+use schedlab_trace::input::{self, HEAD_LEN, Source};
+use schedlab_trace::{Dialect, Facts, InputFormat, Place, ReadError};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A trace that has been opened; nothing but its front has been read.
+/// An opened trace. Only its first bytes have been read.
 pub struct TraceInput<'p> {
     path: &'p Path,
     format: InputFormat,
@@ -21,7 +19,7 @@ pub struct TraceInput<'p> {
 }
 
 impl<'p> TraceInput<'p> {
-    /// Opens a file, or stdin for `-`, and looks which format it has.
+    /// Opens a file, or stdin for `-`, and detects its format.
     pub fn open(path: &'p Path) -> CliResult<Self> {
         let wrong = |error: io::Error| CliError::file("read", path, &error);
         let mut rest: Box<dyn Read> = if path == Path::new("-") {
@@ -45,8 +43,8 @@ impl<'p> TraceInput<'p> {
         self.format
     }
 
-    /// Reads it to its end. `names`: see [`schedlab_trace::text::read`].
-    pub fn read<S: TraceSink + ?Sized>(self, names: Vec<String>, sink: &mut S) -> CliResult<Facts> {
+    /// Reads the trace to its end. For `names` see [`schedlab_trace::text::read`].
+    pub fn read(self, names: Vec<String>, sink: &mut dyn TraceSink) -> CliResult<Facts> {
         let Self { path, format, head, rest } = self;
         if format == InputFormat::Json {
             return Err(CliError::usage_help(
@@ -57,19 +55,19 @@ impl<'p> TraceInput<'p> {
         let open =
             |path: &Path| File::open(path).map_err(|error| CliError::file("read", path, &error));
         let is_file = path != Path::new("-") && path.is_file();
-        let read = match format {
-            InputFormat::PerfData if is_file => perf_data::read(open(path)?, names, sink),
-            InputFormat::TraceDat if is_file => trace_dat::read(open(path)?, names, sink),
+        let source = match format {
+            InputFormat::PerfData | InputFormat::TraceDat if is_file => Source::File(open(path)?),
             InputFormat::Parquet => {
-                parquet::read(open(path)?, open(&path.with_extension(TASKS_ENDING))?, sink)
+                Source::Files([open(path)?, open(&path.with_extension(TASKS_ENDING))?])
             }
-            _ => input::read(format, io::Cursor::new(head).chain(rest), names, sink),
+            _ => Source::Stream(Box::new(io::Cursor::new(head).chain(rest))),
         };
-        read.map_err(|error| damaged(path, format, &error))
+        input::read_source(format, source, names, sink)
+            .map_err(|error| damaged(path, format, &error))
     }
 }
 
-/// The error of a reader, with the file and the place as editors and terminals know them.
+/// Makes the error of a reader, with file and position in the form that editors and terminals use.
 fn damaged(path: &Path, format: InputFormat, error: &ReadError) -> CliError {
     let name = path.display();
     let text = match error.place {
@@ -92,7 +90,7 @@ fn damaged(path: &Path, format: InputFormat, error: &ReadError) -> CliError {
     CliError::usage_help(text, help)
 }
 
-/// The format in words.
+/// The name of the format for people.
 pub fn format_name(format: InputFormat, facts: &Facts) -> &'static str {
     match (format, facts.dialect) {
         (InputFormat::Slt, _) => "schedlab log",

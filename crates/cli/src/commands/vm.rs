@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab vm`: a workload on real kernels in guests.
+//! `schedlab vm`: runs a workload on real kernels in guests.
 
 use super::vm_golden::Golden;
 use super::{results, sim};
-use crate::args::{OutputArgs, WorkloadArgs};
+use crate::args::{OutputArgs, ScxArgs, WorkloadArgs};
 use crate::complete;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::output::{self, Out};
+use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use schedlab_lab::Plan;
@@ -15,13 +16,14 @@ use schedlab_lab::plan::ModelTicks;
 use schedlab_model::{CpuMask, Nanos};
 use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult};
 use schedlab_sim::SimLane;
+use schedlab_vm::command::ShippedScheduler;
 use schedlab_vm::golden_check::Seen;
 use schedlab_vm::lane::{KERNEL, Options, Target};
 use schedlab_vm::{Clock, VmLane};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a guest's time is.
+/// What drives a guest's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum ClockArg {
     /// Counted instructions: the same run every time, on any host.
@@ -31,7 +33,7 @@ pub enum ClockArg {
     Live,
 }
 
-/// Repetitions with the host's time if nothing is said.
+/// Default number of repetitions with the live clock.
 const LIVE_REPETITIONS: u32 = 5;
 
 /// Arguments of `vm`.
@@ -47,8 +49,14 @@ pub struct VmArgs {
     /// Schedulers: `kernel` is the kernel's own, others use sched_ext
     #[arg(long, short = 'S', visible_alias = "schedulers", value_delimiter = ',',
           value_name = "NAME",
-          default_value = KERNEL)]
+          default_value = KERNEL, default_value_if("scheduler_cmd", ArgPredicate::IsPresent, None))]
     pub scheduler: Vec<String>,
+    /// Program that loads a scheduler, with its arguments, such as './scx_lavd --performance'
+    ///
+    /// Runs in the guest, with the libraries that it needs, until the workload has ended. Quotes
+    /// keep words together. Repeatable.
+    #[arg(long, hide_short_help = true, value_name = "COMMAND")]
+    pub scheduler_cmd: Vec<String>,
     /// CPUs of the guest, such as 2 or 0-1; at most 64
     #[arg(long, value_name = "N|LIST", default_value_t = 1,
           value_parser = crate::input::model_cpus)]
@@ -89,6 +97,9 @@ pub struct VmArgs {
     /// These are the same for every build of schedlab.
     #[arg(long, hide_short_help = true, requires = "bless")]
     pub turns: bool,
+    /// How the source of a sched_ext scheduler is compiled.
+    #[command(flatten)]
+    pub scx: ScxArgs,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
@@ -127,7 +138,7 @@ pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
     golden.map_or(Ok(()), Golden::finish)
 }
 
-/// The lane as the options say.
+/// The lane with the given options.
 fn lane(args: &VmArgs) -> CliResult<VmLane> {
     let writes: CliResult<Vec<_>> = args.sysctl.iter().map(|text| write(text)).collect();
     let options = Options {
@@ -139,18 +150,40 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         limit: Duration::from_nanos(args.limit),
         writes: writes?,
         soak: args.soak.map(Duration::from_nanos),
+        source: args.scx.options_for_kernel()?,
+        commands: commands(args)?,
     };
     Ok(VmLane::new(options, say()).map_err(LaneError::from)?)
 }
 
-/// The lane for a plan, with counted time; `None` if no run of it is in a guest.
+/// The programs of `--scheduler-cmd`.
+fn commands(args: &VmArgs) -> CliResult<Vec<ShippedScheduler>> {
+    let mut commands: Vec<ShippedScheduler> = Vec::new();
+    for text in &args.scheduler_cmd {
+        let words = input::words(text)
+            .map_err(|why| CliError::usage(format!("--scheduler-cmd {text:?}: {why}")))?;
+        let mut command = ShippedScheduler::new(words).map_err(LaneError::from)?;
+        // The same program with other arguments.
+        let name = command.name.clone();
+        for number in 2.. {
+            if commands.iter().all(|other| other.name != command.name) {
+                break;
+            }
+            command.name = format!("{name}#{number}");
+        }
+        commands.push(command);
+    }
+    Ok(commands)
+}
+
+/// The lane for a plan, with counted time; `None` if no run of the plan needs a guest.
 pub fn lane_of(plan: &Plan) -> CliResult<Option<VmLane>> {
     let is_wanted = plan.runs.iter().any(|run| run.lane == LaneKind::Vm);
     let lane = || VmLane::new(Options::default(), say()).map_err(LaneError::from);
     Ok(is_wanted.then(lane).transpose()?)
 }
 
-/// Makes the models of a plan agree with the kernels of its guests in ticks a second.
+/// Sets the models of a plan to the same timer frequency as the kernels of its guests.
 pub fn agree_hz(plan: &mut Plan, guests: Option<&VmLane>, lane: &SimLane) -> CliResult<()> {
     let Some(guests) = guests else { return Ok(()) };
     let models = ModelTicks { hz: lane.hz, machine: lane.machine.as_deref() };
@@ -160,12 +193,12 @@ pub fn agree_hz(plan: &mut Plan, guests: Option<&VmLane>, lane: &SimLane) -> Cli
     })
 }
 
-/// Tells on stderr what takes long.
+/// A callback that reports slow steps on stderr.
 pub fn say() -> Box<schedlab_vm::lane::Say> {
     Box::new(|text| output::say(format!("schedlab: {text}")))
 }
 
-/// A setting as a file of the guest and its text.
+/// The file of the guest and the text to write for a `--sysctl` setting.
 fn write(text: &str) -> CliResult<(String, String)> {
     let (name, value) = schedlab_workload::pair("--sysctl", text)?;
     let path = match name.starts_with('/') {
@@ -175,7 +208,7 @@ fn write(text: &str) -> CliResult<(String, String)> {
     Ok((path, value.to_owned()))
 }
 
-/// One request a kernel, scheduler and repetition.
+/// Makes one request for each kernel, scheduler and repetition.
 fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
     let tunables = input::pairs("--set", &args.options)?;
     let repetitions = args.repetitions.unwrap_or(match args.clock {
@@ -185,7 +218,9 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
     });
     let mut requests = Vec::new();
     for kernel in &args.kernel {
-        for scheduler in &args.scheduler {
+        let commands = commands(args)?;
+        let named_last = commands.iter().map(|command| &command.name);
+        for scheduler in args.scheduler.iter().chain(named_last) {
             for repetition in 0..repetitions {
                 let mut parameters = named.parameters.clone();
                 parameters.insert("cpus".into(), args.cpus.to_string());
@@ -196,7 +231,8 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                 };
                 let cpus = CpuMask::first(args.cpus);
                 requests.push(RunRequest {
-                    // Beside others the kernel's own is left as it is; alone, the lane says why.
+                    // Next to other schedulers, the kernel's own runs without options; alone, the
+                    // lane reports why it cannot take them.
                     tunables: match is_kernels && args.scheduler.len() > 1 {
                         true => Vec::new(),
                         false => tunables.clone(),
@@ -214,7 +250,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
     Ok(requests)
 }
 
-/// The identity of a run, on stderr: stdout holds data only.
+/// Prints the identity of a run on stderr, because stdout holds data only.
 fn tell_identity(run: &RunResult) {
     let value = |name| run.machine.setting(name).unwrap_or_default();
     let checked = match value("vm.checked") {

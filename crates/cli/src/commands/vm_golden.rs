@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab vm --golden FILE`: has a kernel or a scheduler changed a decision?
+//! `schedlab vm --golden FILE`: checks whether a kernel or a scheduler decides differently than
+//! before.
 
 use super::vm::VmArgs;
 use crate::error::{CliError, CliResult, Exit};
@@ -12,7 +13,7 @@ use schedlab_vm::turns::TurnsFile;
 use schedlab_vm::{Clock, VmLane};
 use std::path::{Path, PathBuf};
 
-/// Largest file of goldens.
+/// Size limit for a file of goldens.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// A file of goldens in use.
@@ -20,12 +21,12 @@ pub struct Golden {
     path: PathBuf,
     kind: GoldenKind,
     blesses: bool,
-    /// What differs, a line a run.
+    /// The differences, one line for each run.
     differences: Vec<String>,
 }
 
 impl Golden {
-    /// Reads the file; with `--bless` it need not be there.
+    /// Reads the file; with `--bless` it need not exist.
     pub fn open(path: &Path, args: &VmArgs) -> CliResult<Self> {
         let kind = match args.bless && !path.exists() {
             true if args.turns => GoldenKind::Turns(TurnsFile::default()),
@@ -50,7 +51,7 @@ impl Golden {
         Ok(Self { path: path.into(), kind, blesses: args.bless, differences: Vec::new() })
     }
 
-    /// Compares a run with its entry, or takes it as the entry.
+    /// Compares a run with its entry, or stores it as the entry.
     pub fn check(
         &mut self,
         lane: &VmLane,
@@ -75,7 +76,7 @@ impl Golden {
         Ok(())
     }
 
-    /// Writes the file, or says what differs.
+    /// Writes the file, or reports the differences.
     pub fn finish(self) -> CliResult<()> {
         if self.blesses {
             return Ok(write_whole(&self.path, self.kind.text().as_bytes())?);

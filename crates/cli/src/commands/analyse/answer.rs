@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first line: which task lost most time, how much, and to whom.
+//! The first line of the answer: which task lost most time, how much, and which tasks ran
+//! meanwhile.
 
 use crate::commands::analysis::{id_of, sharers};
 use crate::table::{duration, percent};
 use schedlab_metrics::analysis::{Analysis, Antagonists, TaskAnalysis};
 
-/// Antagonists that the line names.
+/// Maximum number of antagonists that the line names.
 const NAMED: usize = 3;
 
 /// `db 117 lost most time: it waited 40.00 ms for a CPU, 25.0 % of 160.0 ms; meanwhile hog (3
@@ -24,7 +25,7 @@ pub fn line(analysis: &Analysis) -> String {
     format!("{id} lost most time: it waited {ns} for a CPU, {part} of {life}{whom}")
 }
 
-/// Who had the CPU, the longest first.
+/// Names the tasks that had the CPU meanwhile, the longest first.
 fn whom(antagonists: &Antagonists) -> String {
     let named = antagonists.names.iter().take(NAMED);
     let rest = antagonists.ran_ns.saturating_sub(named.clone().map(|one| one.ns).sum());

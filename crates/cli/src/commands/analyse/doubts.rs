@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace does not show, or shows in a way that may be wrong: each as a warning that says
-//! what follows from it and what to do.
+//! Warnings about a trace: what it does not show, or may show wrongly. Each warning names the
+//! consequence and the remedy.
 
 use super::Part;
 use crate::table::duration;
@@ -8,7 +8,7 @@ use schedlab_metrics::RunMeasures;
 use schedlab_run::Warning;
 use schedlab_trace::{Facts, WakeSource};
 
-/// Everything that bears on the figures, in order of weight.
+/// All warnings that concern the figures, the most important first.
 pub fn of(facts: &Facts, measures: &RunMeasures, part: Part) -> Vec<Warning> {
     let mut out = Vec::new();
     losses(facts, measures, &mut out);
@@ -64,7 +64,7 @@ fn wakes(facts: &Facts, measures: &RunMeasures, out: &mut Vec<Warning>) {
     }
 }
 
-/// Tasks that lived before the trace began.
+/// Warns about tasks that lived before the trace began.
 fn before(measures: &RunMeasures, out: &mut Vec<Warning>) {
     let all: Vec<_> = measures.tasks.iter().filter(|task| task.is_release_unseen).collect();
     if all.is_empty() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab analyse`: the measures, tables, slices and report of a recorded trace.
 //!
-//! One pass over the file in constant memory; only a timeline that was asked for grows with it, up
-//! to [`SLICES_MAX`] slices. What the trace does not show is told as warnings.
+//! The command reads the file once, in constant memory. Only a requested timeline grows with the
+//! trace, up to [`SLICES_MAX`] slices. Warnings name what the trace does not show.
 
 mod answer;
 mod doubts;
@@ -32,13 +32,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use timeline::Timeline;
 
-/// Slices that a timeline keeps; about 60 bytes each.
+/// Maximum number of slices in a timeline; each takes about 60 bytes.
 pub const SLICES_MAX: usize = 1_000_000;
 
-/// Findings of a kind that `--all` lists; about 200 bytes each.
+/// Maximum number of findings of each kind under `--all`; each takes about 200 bytes.
 const ALL_MAX: usize = 1_000_000;
 
-/// Refuses a name that no task has.
+/// Refuses a name or process id that no task has.
 fn check_wanted(wanted: &Wanted, path: &Path, tasks: &[TaskMeasures]) -> CliResult<()> {
     for name in wanted.names() {
         let one = Wanted::new(vec![name.to_string()]);
@@ -57,17 +57,17 @@ fn check_wanted(wanted: &Wanted, path: &Path, tasks: &[TaskMeasures]) -> CliResu
     Ok(())
 }
 
-/// A trace that was read.
+/// An analysed trace.
 pub struct Analysed {
-    /// What it shows, in the shape of a run.
+    /// Its measures, in the same type as those of a run.
     pub run: RunResult,
     /// What each CPU did.
     pub cpus: Vec<CpuMeasures>,
-    /// What is known of it beside that.
+    /// Other facts about the trace.
     pub facts: Facts,
-    /// What the analysis found, shown or not: the first line is made of it.
+    /// The analysis. The first line needs it even if no table shows it.
     pub analysis: Analysis,
-    /// The part of the trace that was asked for (ns from its start).
+    /// The requested part of the trace (ns from its start).
     pub part: Part,
 }
 
@@ -76,12 +76,12 @@ pub struct Analysed {
 pub struct Part {
     /// Its start.
     pub from_ns: Nanos,
-    /// Its end; [`Nanos::MAX`]: that of the trace.
+    /// Its end; [`Nanos::MAX`] means the end of the trace.
     pub to_ns: Nanos,
 }
 
 impl Part {
-    /// The part that the options ask for.
+    /// The part that `--from` and `--to` select.
     fn of(args: &AnalyseArgs) -> CliResult<Self> {
         let part = Self { from_ns: args.from.unwrap_or(0), to_ns: args.to.unwrap_or(Nanos::MAX) };
         if part.from_ns < part.to_ns {
@@ -94,7 +94,7 @@ impl Part {
         ))
     }
 
-    /// Whether it is the whole trace.
+    /// Whether the part is the whole trace.
     pub const fn is_whole(self) -> bool {
         self.from_ns == 0 && self.to_ns == Nanos::MAX
     }
@@ -132,8 +132,8 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
             many => out.json(&many.iter().map(|one| &one.cpus).collect::<Vec<_>>())?,
         }
     } else if args.print.json {
-        let runs: Vec<RunResult> = all.iter().map(|one| one.run.clone()).collect();
-        sim::print_json(&runs, args.print.keep, out)?;
+        let mut runs: Vec<RunResult> = all.iter().map(|one| one.run.clone()).collect();
+        sim::print_json(&mut runs, args.print.keep, out)?;
     } else if !args.print.slices {
         for analysed in &all {
             show::one(analysed, args, out)?;
@@ -154,7 +154,7 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// What is asked of each trace.
+/// What the user asked for, the same for each trace.
 struct Request<'a> {
     args: &'a AnalyseArgs,
     wanted: Wanted,
@@ -162,17 +162,17 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether tables of the analysis are shown, which need the number of CPUs.
+    /// Whether tables of the analysis are shown. They need the number of CPUs.
     fn is_detailed(&self) -> bool {
         self.args.analysis.analysis || !self.wanted.is_all()
     }
 
-    /// Slices that a timeline keeps.
+    /// Maximum number of slices in the timeline.
     fn slices_max(&self) -> usize {
         if self.args.print.keep || self.args.report.is_some() { SLICES_MAX } else { 0 }
     }
 
-    /// What the analysis knows of a trace.
+    /// What the analysis must know about a trace beforehand.
     fn context(&self, format: InputFormat, nr_cpus: u32) -> Context {
         let args = self.args;
         let mut thresholds = args.analysis.thresholds().unwrap_or_default();
@@ -191,8 +191,9 @@ impl Request<'_> {
     }
 }
 
-/// What schedlab recorded begins with the run, when no CPU runs a task of it; where a log was made
-/// of another's trace, its first event says that it does not.
+/// Whether the trace covers the run from its start. Traces recorded by schedlab do: no CPU runs a
+/// task of the workload before it begins. A log converted from a foreign trace does not if its
+/// first event marks it so.
 fn is_from_the_start(format: InputFormat) -> bool {
     matches!(format, InputFormat::Slt | InputFormat::Ndjson | InputFormat::Parquet)
 }
@@ -255,7 +256,7 @@ fn one(path: &Path, request: &Request<'_>, out: &mut Out) -> CliResult<Analysed>
     Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts, analysis, part })
 }
 
-/// Gives tasks their last names. The list is by id, but leaves out those that no event released.
+/// Gives each task its last name. The list is sorted by id, but omits tasks that no event released.
 fn rename(tasks: &mut [TaskMeasures], facts: &Facts) {
     for (task, last) in &facts.last_names {
         if let Ok(at) = tasks.binary_search_by_key(&task.0, |task| task.id) {
@@ -264,7 +265,7 @@ fn rename(tasks: &mut [TaskMeasures], facts: &Facts) {
     }
 }
 
-/// Rows of these tasks only; and times that count from the start of the trace, not of its part.
+/// Keeps only the rows of these tasks, and makes times count from the start of the whole trace.
 fn of_the_trace(mut analysis: Analysis, tasks: &mut [TaskMeasures], part: Part) -> Analysis {
     analysis.retain(|id| tasks.binary_search_by_key(&id, |task| task.id).is_ok());
     analysis.shift(part.from_ns);
@@ -277,24 +278,25 @@ fn of_the_trace(mut analysis: Analysis, tasks: &mut [TaskMeasures], part: Part) 
     analysis
 }
 
-/// What must be known of a trace before its events.
+/// Facts about a trace that the reader needs before the first event.
 #[derive(Default)]
 struct Survey {
-    /// Its CPUs; 0: not known.
+    /// Number of its CPUs; 0 if unknown.
     nr_cpus: u32,
-    /// The last name of each task that has several: slices go out before the end is known, and a
-    /// task that has called exec is not known by the name of its parent.
+    /// The last name of each task that has several. Slices are written before the end is known, and
+    /// a task that has called exec must not appear under its parent's name.
     names: Vec<String>,
 }
 
 impl Survey {
-    /// From the head of a log; of other traces, where `is_needed`, from a pass of its own. Stdin
-    /// cannot be read twice: its CPUs are not known before its end, and names are the first ones.
+    /// Surveys a trace. A log has the facts in its head. For other traces, if `is_needed`, this
+    /// reads the file once. Stdin cannot be read twice: there the number of CPUs stays unknown, and
+    /// tasks keep their first names.
     fn of(path: &Path, format: InputFormat, is_needed: bool) -> CliResult<Self> {
         match format {
             _ if path == Path::new("-") => Ok(Self::default()),
             InputFormat::Slt => Ok(Self { nr_cpus: export::log_cpus(path)?, names: Vec::new() }),
-            // Which CPUs are idle at first must be known where a part begins later.
+            // If the part begins later, the analysis must know which CPUs were idle before it.
             _ if !is_needed && !is_from_the_start(format) => Ok(Self::default()),
             _ => {
                 let facts = TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?;
@@ -304,7 +306,7 @@ impl Survey {
     }
 }
 
-/// What the trace says of its machine, and what it holds.
+/// What the trace says about its machine.
 fn machine(facts: &Facts, part: Part) -> MachineInfo {
     let setting = |name: &str, value: String| Setting { name: name.into(), value };
     let mut settings = vec![

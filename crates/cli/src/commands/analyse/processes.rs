@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks by the process that they belong to, the process that lost most time first.
+//! Groups tasks by process, the process that lost most time first.
 
 use schedlab_metrics::TaskMeasures;
 use schedlab_trace::Facts;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The tasks of a process, or of one name where the trace does not tell processes.
+/// The tasks of a process, or all tasks of one name if the trace does not show processes.
 pub struct Process<'a> {
-    /// Its first thread's process id, where that is known.
+    /// Process id of its first thread, if known.
     pub tgid: Option<u32>,
-    /// By run delay, the greatest first.
+    /// Its tasks by run delay, the greatest first.
     pub tasks: Vec<&'a TaskMeasures>,
-    /// Sum over its tasks.
+    /// Sum of its tasks' run delays.
     pub run_delay_ns: u64,
 }
 
-/// What tasks have in common.
+/// What the tasks of one group share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
     Tgid(u32),
@@ -30,7 +30,7 @@ impl<'a> Process<'a> {
         first.or(self.tasks.first()).map_or("", |task| task.name.as_str())
     }
 
-    /// Sum over its tasks.
+    /// Sums `value` over its tasks.
     pub fn sum(&self, value: impl Fn(&TaskMeasures) -> u64) -> u64 {
         self.tasks.iter().map(|task| value(task)).sum()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace for people: the answer, then its tasks by process and by time lost, or its CPUs, then
-//! the totals.
+//! Prints a trace for people: the answer, then its tasks by process and time lost (or its CPUs),
+//! then the totals.
 
 use super::processes::{self, Process};
 use super::{Analysed, answer};
@@ -15,9 +15,9 @@ use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::cpu_use::CpuMeasures;
 use schedlab_model::Nanos;
 
-/// Tasks that the table shows; the others are counted.
+/// Maximum number of tasks in the table; the others are counted.
 const TASKS_SHOWN: usize = 40;
-/// Of them, tasks of one process.
+/// Maximum number of tasks of one process in the table.
 const OF_PROCESS_SHOWN: usize = 8;
 
 /// Prints one trace.
@@ -76,8 +76,8 @@ fn head(analysed: &Analysed) -> String {
     )
 }
 
-/// Rows of the processes and their tasks, as far as the limits of rows, and of rows of a process,
-/// allow; and how many tasks have none.
+/// Makes the rows of the processes and their tasks, within the limits for the table and for each
+/// process. Also returns the number of tasks without a row.
 fn task_table(
     processes: &[Process<'_>],
     (rows_max, of_process_max): (usize, usize),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The timeline of a trace for the report: up to a number of slices, however long the trace is.
+//! The timeline of a trace for the report, with a limit on the number of slices.
 
 use schedlab_metrics::analysis::Wanted;
 use schedlab_model::trace::TaskInfo;
@@ -8,7 +8,7 @@ use schedlab_run::{ProgressCurve, Slice, Warning};
 use schedlab_trace::SliceTracker;
 use std::collections::BTreeMap;
 
-/// Keeps slices and progress of the wanted tasks.
+/// Collects slices and progress of the wanted tasks.
 pub struct Timeline {
     tracker: SliceTracker,
     wanted: Wanted,
@@ -18,7 +18,8 @@ pub struct Timeline {
     progress: BTreeMap<u32, Vec<Nanos>>,
     nr_marks: usize,
     limit: usize,
-    /// Slices left out, and where the timeline ends for that.
+    /// Number of slices left out after the limit, and the time at which the timeline therefore
+    /// ends.
     nr_left_out: u64,
     stops_at_ns: Nanos,
 }
@@ -51,7 +52,7 @@ impl Timeline {
         }
     }
 
-    /// Slices by their start, the progress, and a warning if some had to be left out.
+    /// Returns the slices sorted by start, the progress, and a warning if the limit cut some off.
     pub fn finish(mut self) -> (Vec<Slice>, Vec<ProgressCurve>, Option<Warning>) {
         self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
         let progress = self.progress.into_iter();

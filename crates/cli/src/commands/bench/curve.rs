@@ -11,7 +11,7 @@ use schedlab_sim::bench::BenchResult;
 /// One point: CPUs, tasks, simulated milliseconds.
 type Point = (u32, u32, u64);
 
-/// Powers of ten of tasks on one CPU; a switch every 4 ms.
+/// Powers of ten of tasks on one CPU, with a switch every 4 ms.
 const TASKS: [Point; 7] = [
     (1, 2, 1_000_000),
     (1, 10, 1_000_000),
@@ -22,7 +22,7 @@ const TASKS: [Point; 7] = [
     (1, 1_000_000, 8_000_000),
 ];
 
-/// Four tasks a CPU.
+/// Machines with four tasks per CPU.
 const CPUS: [Point; 6] = [
     (1, 4, 400_000),
     (4, 16, 100_000),
@@ -32,7 +32,7 @@ const CPUS: [Point; 6] = [
     (1_024, 4_096, 1_000),
 ];
 
-/// Measures one job at growing sizes, each in processes of their own.
+/// Measures one job at growing sizes, each point in processes of its own.
 pub fn curve(
     curve: BenchCurve,
     schedulers: &[&str],

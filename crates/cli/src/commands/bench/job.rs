@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The jobs of benchmarks/jobs.json, which is compiled in.
+//! The jobs of benchmarks/jobs.json, which is compiled into the program.
 
 use crate::error::{CliError, CliResult, Exit};
 use schedlab_model::{Nanos, Workload};
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 
 const JOBS: &str = include_str!("../../../../../benchmarks/jobs.json");
 
-/// A job as its file has it.
+/// A job as written in its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Definition {
-    /// What it is, in a sentence.
+    /// Description, in one sentence.
     text: String,
     cpus: u32,
     /// Simulated time.
     until: String,
-    /// In rt-app's format.
+    /// Workload in rt-app's format.
     workload: serde_json::Value,
 }
 
@@ -27,11 +27,11 @@ struct Definition {
 pub struct Job {
     /// Name: J1, J8, P8, S1.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in one sentence.
     pub text: String,
-    /// CPUs of the modelled machine unless told otherwise.
+    /// Number of CPUs of the modelled machine, unless an option changes it.
     pub nr_cpus: u32,
-    /// Simulated time unless told otherwise, ns.
+    /// Simulated time in ns, unless an option changes it.
     pub until_ns: Nanos,
     workload: String,
 }
@@ -52,7 +52,8 @@ pub fn all() -> Vec<Job> {
 }
 
 impl Job {
-    /// Its tasks on a machine of `nr_cpus` CPUs; `nr_tasks` in place of as many as the file says.
+    /// Its tasks on a machine of `nr_cpus` CPUs. `nr_tasks` replaces the number of tasks in the
+    /// file.
     pub fn workload(&self, nr_cpus: u32, nr_tasks: Option<u32>) -> CliResult<Workload> {
         let read = schedlab_workload::read_rtapp(&self.name, &self.workload, nr_cpus)
             .map_err(|error| CliError::Report { exit: Exit::Usage, diagnostic: error })?;

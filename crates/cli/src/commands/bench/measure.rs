@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One job measured: in this process, or as the median of several processes.
+//! Measures one job: in this process, or as the median of several processes.
 
 use super::job::Job;
-use crate::args::{BenchArgs, BenchTrace};
+use crate::args::{BenchArgs, BenchTrace, ScxChecks};
 use crate::error::{CliError, CliResult, Exit};
 use crate::machine;
-use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
+use schedlab_engine::{SimConfig, SimError, SimOutcome};
 use schedlab_host::{machine as host_machine, procfs, sys};
-use schedlab_model::trace::NullSink;
-use schedlab_model::{Machine, Preempt, TraceSink, Workload};
+use schedlab_model::{Machine, Preempt, Workload};
 use schedlab_sched::{Options, Scheduler};
-use schedlab_sim::bench::BenchResult;
-use schedlab_trace::BinarySink;
+use schedlab_sim::bench::{BenchResult, play};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-/// CPU time of this process so far and of the compiler, if one was run, s.
+/// CPU time used so far by this process and its compiler, if any, in seconds.
 fn cpu_s() -> f64 {
     let usages = [sys::own_usage(), sys::usage_of_children()];
     usages.iter().map(|usage| (usage.user_us + usage.system_us) as f64 / 1e6).sum()
@@ -78,7 +76,8 @@ pub fn here(job: &Job, scheduler: &Scheduler, args: &BenchArgs) -> CliResult<Ben
     .with_rates())
 }
 
-/// The machine as `schedlab sim` would model it, but preemptible everywhere unless it says how.
+/// The machine as `schedlab sim` models it, but fully preemptible unless the machine's file sets a
+/// preemption model.
 fn modelled(args: &BenchArgs, nr_cpus: u32) -> CliResult<Machine> {
     let mut machine = match &args.machine {
         None => Machine::flat(nr_cpus),
@@ -100,31 +99,22 @@ fn run(
     config: &SimConfig<'_>,
     trace: BenchTrace,
 ) -> CliResult<(SimOutcome, u64)> {
+    let refused = |error: SimError| match error {
+        SimError::Unavailable(text) => CliError::usage(text),
+        error => CliError::new(Exit::Check, error.to_string(), ""),
+    };
     match trace {
-        BenchTrace::None => Ok((run_into(workload, config, NullSink)?, 0)),
+        BenchTrace::None => Ok((play::untraced(workload, config).map_err(refused)?, 0)),
         BenchTrace::Binary => {
             let file = tempfile::tempfile()?;
-            let mut sink = BinarySink::new(file, config.machine.nr_cpus());
-            let outcome = run_into(workload, config, &mut sink)?;
-            let file = sink.finish()?;
-            Ok((outcome, file.metadata()?.len()))
+            let (outcome, file) = play::logged(workload, config, file).map_err(refused)?;
+            Ok((outcome, file?.metadata()?.len()))
         }
     }
 }
 
-fn run_into<S: TraceSink>(
-    workload: &Workload,
-    config: &SimConfig<'_>,
-    sink: S,
-) -> CliResult<SimOutcome> {
-    simulate(workload, config, sink, None).map_err(|error: SimError| match error {
-        SimError::Unavailable(text) => CliError::usage(text),
-        error => CliError::new(Exit::Check, error.to_string(), ""),
-    })
-}
-
-/// Measures the job called `name` under `scheduler` in a process of its own, as often as asked
-/// for, with `more` arguments; the medians.
+/// Measures the job called `name` under `scheduler` with the arguments `more`, each repetition in a
+/// process of its own. Returns the medians.
 pub fn in_processes(
     name: &str,
     scheduler: &str,
@@ -138,7 +128,7 @@ pub fn in_processes(
     Ok(BenchResult::median(&results))
 }
 
-/// One process that measures the job called `name`.
+/// Runs one process that measures the job called `name`.
 pub fn in_process(
     name: &str,
     scheduler: &str,
@@ -168,6 +158,15 @@ pub fn in_process(
         for path in paths {
             words.extend([name.into(), path.into()]);
         }
+    }
+    if let Some(setup) = &args.scx.setup {
+        words.extend(["--scx-setup".into(), setup.into()]);
+    }
+    if args.scx.checks == ScxChecks::Off {
+        words.extend(["--scx-checks", "off"].map(Into::into));
+    }
+    for define in &args.scx.define {
+        words.extend(["--scx-define".into(), define.into()]);
     }
     words.extend(more.iter().map(OsString::from));
     let output = Command::new(program).args(words).stderr(Stdio::inherit()).output()?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab bench`: how fast the simulator is, and how much memory it takes.
+//! `schedlab bench`: measures the simulator's speed and memory use.
 //!
-//! A job is one simulation, in a process of its own: so start-up and memory belong to that job
-//! alone. Several repetitions are several processes; the medians are shown. What the tasks do
-//! stands in benchmarks/jobs.json. What costs time beside the engine in `schedlab sim` (measures,
-//! the check of the trace) is left out on purpose: this measures the engine and the log.
+//! A job is one simulation in a process of its own, so that start-up time and memory belong to that
+//! job alone. Several repetitions run in several processes; the command shows the medians.
+//! benchmarks/jobs.json defines the tasks. The benchmark measures the engine and the log only: it
+//! leaves out the measures and the trace checker, which `schedlab sim` also runs.
 
 mod curve;
 mod job;
@@ -56,7 +56,7 @@ pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
     out.line(render(&results))
 }
 
-/// The schedulers that are asked for, `all` among them or not, each once.
+/// The requested schedulers, each once; `all` stands for every scheduler.
 fn schedulers(known: &Schedulers, asked: &[String]) -> CliResult<Vec<Arc<Scheduler>>> {
     let mut names = Vec::new();
     for name in asked {
@@ -75,7 +75,8 @@ fn schedulers(known: &Schedulers, asked: &[String]) -> CliResult<Vec<Arc<Schedul
     Ok(once)
 }
 
-/// One job under one scheduler, as long as the job says or as `--switches` needs.
+/// Measures one job under one scheduler, for the job's simulated time or until `--switches` is
+/// reached.
 fn in_processes(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResult> {
     let mut more = Vec::new();
     if let Some(wanted) = args.switches {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a switch costs against the number of runnable tasks on one CPU.
+//! Measures the cost of a switch against the number of runnable tasks on one CPU.
 //!
-//! Job J1 (tasks that only compute) where the scheduler preempts them, else S1 (they block each
-//! ms). A point is the difference between two runs, one twice as long as the other: what the
-//! program and its tasks cost to start is in both, and the first half has every task's first turn.
+//! Uses job J1 (tasks that only compute) if the scheduler preempts them, else S1 (tasks that block
+//! each ms). A point is the difference between two runs, one twice as long as the other. The
+//! difference cancels the cost of starting the program and its tasks, and every task's first turn.
 
 use super::job::{self, Job};
 use super::measure;
@@ -13,9 +13,9 @@ use crate::output::{Out, say};
 use crate::table::{self, digits, number};
 use schedlab_sim::bench::{BenchResult, length};
 
-/// Numbers of runnable tasks. A task alone is never switched.
+/// Numbers of runnable tasks. A single task is never switched.
 const TASKS: [u32; 6] = [2, 10, 100, 1_000, 10_000, 100_000];
-/// Switches beyond the first turns of all tasks, unless told otherwise.
+/// Default number of switches after every task's first turn.
 const SWITCHES: u64 = 200_000;
 
 /// Measures every point of every scheduler.
@@ -37,7 +37,7 @@ pub fn curve(schedulers: &[&str], args: &BenchArgs, out: &mut Out) -> CliResult<
     if args.json { out.json(&results) } else { out.line(render(&results)) }
 }
 
-/// J1, or S1 for a scheduler under which two tasks that only compute run one after the other.
+/// Job J1; or S1 for a scheduler under which CPU-bound tasks run one after the other.
 fn switching_job(scheduler: &str, args: &BenchArgs) -> CliResult<Job> {
     let find = |name: &str| {
         let found = job::all().into_iter().find(|job| job.name == name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab reproduce`: the studies' experiments again, and a verdict on each of their claims.
+//! `schedlab reproduce`: repeats the studies' experiments and judges each of their claims.
 //!
-//! Each study has a directory of its own below the output, where its runs are stored one by one, so
-//! that the command goes on where it was stopped.
+//! Each study has its own directory below the output. The command stores each run there when it
+//! ends, so an interrupted command resumes.
 
 mod show;
 
@@ -25,7 +25,7 @@ use schedlab_run::file::AtomicFile;
 use schedlab_sim::Watchdog;
 use std::path::Path;
 
-/// What came of a study.
+/// The results of one study.
 struct Reproduced {
     results: Vec<ExperimentResult>,
     failures: Vec<Failure>,
@@ -63,7 +63,7 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     finish_with_failures(&failures, Unavailable::IsSaid)
 }
 
-/// Studies by name or by file; all that are built in if none is named.
+/// The named studies or study files; all built-in studies if none is named.
 fn sources(wanted: &[String]) -> CliResult<Vec<Source>> {
     let mut built_in = studies::built_in()?;
     if wanted.is_empty() {
@@ -84,7 +84,7 @@ fn sources(wanted: &[String]) -> CliResult<Vec<Source>> {
     Ok(found)
 }
 
-/// No study is left that is called so.
+/// The error for a name that matches no study, or only a study already in `found`.
 fn unknown(name: &str, left: &[Source], found: &[Source]) -> CliError {
     let is_taken = found.iter().any(|s| s.study.name.eq_ignore_ascii_case(name));
     if is_taken {
@@ -99,10 +99,11 @@ fn unknown(name: &str, left: &[Source], found: &[Source]) -> CliError {
     )
 }
 
-/// Runs what is missing of a study, and judges its claims.
+/// Runs the missing runs of a study and judges its claims.
 fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> CliResult<Reproduced> {
     let mut lane = machine::sim_lane(&args.machine)?;
-    // Studies have schedulers that starve tasks, and say how long: that is no fault to end a run.
+    // Some studies measure how long a scheduler starves tasks, so starvation must not end their
+    // runs.
     if lane.watchdog == Watchdog::Auto {
         lane.watchdog = Watchdog::Off;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts on the terminal.
+//! Prints verdicts on the terminal.
 
 use crate::error::CliResult;
 use crate::output::Out;
@@ -8,7 +8,8 @@ use comfy_table::Cell;
 use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, summary};
 use schedlab_report::StudyPage;
 
-/// Longest sentence of a claim in the table, in characters; the report has it whole.
+/// Maximum number of characters of a claim's sentence in the table; the report has the whole
+/// sentence.
 const TEXT_MAX: usize = 76;
 
 /// Prints every claim with its verdict, study by study; with `details` its numbers too.
@@ -41,7 +42,7 @@ pub fn table(
     out.line(summary(claims))
 }
 
-/// Checks that hold, of all on which the verdict rests.
+/// How many of the checks behind the verdict hold.
 fn checks(claim: &ClaimResult) -> String {
     let deciding = || claim.checks.iter().filter(|check| check.decides());
     let holds = deciding().filter(|check| check.answer == Answer::Holds).count();
@@ -106,7 +107,7 @@ fn found(check: &CheckResult) -> String {
     }
 }
 
-/// A number, or a time with its unit; of a pair its deviation.
+/// A number, or a time with its unit; for a pair, its deviation.
 fn show(check: &CheckResult, value: f64) -> String {
     if let Some(pair) = &check.pair {
         return pair.scale.text(value);

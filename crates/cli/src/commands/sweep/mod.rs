@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab compare EXPERIMENT.toml`: every run of an experiment file, on all CPUs, stored one by
-//! one, and made into tables and figures with intervals.
+//! `schedlab compare EXPERIMENT.toml`: runs every run of an experiment file on all CPUs and stores
+//! each one. Then it makes tables and figures with intervals.
 //!
 //! `prepare` makes the plan and the lanes, `repeat` runs what a manifest describes, `show` prints
 //! tables.
@@ -16,7 +16,7 @@ use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::report;
 use super::results::{self, Expectations};
 use crate::args::{CompareArgs, SweepArgs};
-use crate::error::{CliError, CliResult};
+use crate::error::{CliError, CliResult, EXIT_INTERRUPTED};
 use crate::output::{Out, say};
 use crate::table::counted;
 use schedlab_host::HostLane;
@@ -32,7 +32,7 @@ pub fn is_experiment(text: &str) -> bool {
     text.to_ascii_lowercase().ends_with(".toml")
 }
 
-/// One workload has no directory of results.
+/// Refuses options of a sweep for a single workload, which has no directory of results.
 pub fn refuse_options(args: &SweepArgs) -> CliResult<()> {
     let given = [
         ("--output", args.output.is_some()),
@@ -45,7 +45,7 @@ pub fn refuse_options(args: &SweepArgs) -> CliResult<()> {
     refuse(&given, "belongs to an experiment file (.toml)", "name one, or leave the option out")
 }
 
-/// The first option that is given although it must not be.
+/// Refuses the first given option, with the reason `why`.
 fn refuse(given: &[(&str, bool)], why: &str, help: &str) -> CliResult<()> {
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(CliError::usage_help(format!("{name} {why}"), help)),
@@ -53,7 +53,7 @@ fn refuse(given: &[(&str, bool)], why: &str, help: &str) -> CliResult<()> {
     }
 }
 
-/// What the experiment file says, the command line must not say too.
+/// Refuses options for settings that the experiment file makes.
 fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
     let tasks = &args.tasks;
     let given = [
@@ -69,6 +69,7 @@ fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
         ("--machine", args.machine.machine.is_some()),
         ("--keep", args.keep),
     ];
+    refuse(&[("--markdown", args.markdown)], "is for one workload", "use --json, or tables.csv")?;
     refuse(&given, "is given beside an experiment file", "write it into the file")?;
     let analysis = [("--analysis", args.analysis.analysis)];
     refuse(&analysis, "is given beside an experiment file", "give it with one of its workloads")
@@ -97,18 +98,18 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     show::tables(&results, args.json, out)?;
     let expectations = Expectations::of(results.iter().flat_map(|result| &result.runs));
     match expectations.table() {
-        // The tables' JSON holds measures; results.json is not what was asked for on stdout.
+        // The JSON holds only measures, so the unmet expectations go to stderr.
         Some(table) if args.json => say(table),
         Some(table) => out.line(table)?,
         None => {}
     }
     out.finish_now()?;
     let finished = finish_with_failures(&failures, Unavailable::IsSaid);
-    // A failed check counts most.
+    // A failed check takes precedence.
     expectations.check(&prepared.sweep.title()).and(finished)
 }
 
-/// Runs what `output` does not hold yet of an experiment file, stored run by run, and gives all
+/// Runs what `output` does not hold yet of an experiment file and stores each run. Returns all
 /// results with their tasks.
 pub fn stored(
     prepared: &Prepared,
@@ -124,7 +125,7 @@ pub fn stored(
     Ok((results, failures))
 }
 
-/// Opens the directory of a sweep; nobody else writes it as long as the file lives.
+/// Opens and locks the directory of a sweep; no other process writes to it while the file is open.
 fn open(prepared: &Prepared, output: &Path, begin: Begin) -> CliResult<(Arc<Mutex<RunLog>>, File)> {
     let Folder { log, lock } = Folder::open(output, &prepared.sweep, begin)?;
     if log.nr_damaged() > 0 {
@@ -137,7 +138,7 @@ fn open(prepared: &Prepared, output: &Path, begin: Begin) -> CliResult<(Arc<Mute
     Ok((Arc::new(Mutex::new(log)), lock))
 }
 
-/// `a/b.toml` gives `b.results`.
+/// The default directory: `a/b.toml` gives `b.results`.
 fn folder_of(path: &str) -> PathBuf {
     let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
     PathBuf::from(format!("{stem}.results"))
@@ -171,11 +172,8 @@ fn run_missing(
     })
 }
 
-/// Exit code of a program that Ctrl-C ended, as a shell tells it.
-const EXIT_INTERRUPTED: i32 = 130;
-
-/// On Ctrl-C and the like the program ends between two lines of the log and says what is there.
-/// Tasks of a run on this machine end with the program: their launcher sees to it.
+/// On Ctrl-C and similar signals, ends the program between two lines of the log and prints what is
+/// stored. Tasks of a run on this machine end with the program: their launcher kills them.
 fn end_on_signal(log: &Arc<Mutex<RunLog>>, nr_runs: usize, output: &Path) {
     let written = Written { log: Arc::clone(log), nr_runs, output: output.to_path_buf() };
     let is_first = held(&WRITTEN).replace(written).is_none();
@@ -196,7 +194,7 @@ fn end_on_signal(log: &Arc<Mutex<RunLog>>, nr_runs: usize, output: &Path) {
     }
 }
 
-/// What is being written, for whoever ends the program.
+/// The files being written, for the thread that ends the program.
 struct Written {
     log: Arc<Mutex<RunLog>>,
     nr_runs: usize,
@@ -205,7 +203,7 @@ struct Written {
 
 static WRITTEN: Mutex<Option<Written>> = Mutex::new(None);
 
-/// Writes everything that is made from the results.
+/// Writes all files that are made from the results.
 fn finish(
     prepared: &Prepared,
     log: &mut RunLog,
@@ -222,7 +220,7 @@ fn finish(
         let title = prepared.sweep.title();
         let plots = args.sweep.plots.then(|| output.join("plots"));
         let own = output.join("report.html");
-        // The command must not tell the number of threads: equal results, equal report.
+        // Leave out the number of threads: equal results must give equal reports.
         let command = format!("schedlab compare {}", prepared.sweep.source.file_name());
         report::write_by(&own, plots.as_deref(), &title, results, &command)?;
         files.push("report.html".into());

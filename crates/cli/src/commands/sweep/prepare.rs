@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An experiment file made into a plan, with everything that decides its results.
+//! Makes a plan from an experiment file, with every setting that decides its results.
 
 use crate::args::{CompareArgs, MachineArgs};
 use crate::commands::vm;
@@ -20,7 +20,7 @@ use schedlab_sim::{SimLane, Watchdog};
 use schedlab_vm::VmLane;
 use std::path::Path;
 
-/// Settings for a model as `lane` has it; only the lanes that are `wanted`, if any is.
+/// Settings for a model of `lane`; only for the lanes in `wanted`, unless it is empty.
 pub fn settings(seed: u64, wanted: &[LaneKind], lane: &SimLane) -> Settings {
     let costs = |costs: &Costs| {
         let value = |name: &&str| costs.field(name).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Prepared {
         Self::of(source, settings, &Program::this(), &known, args.sweep.runs_max as usize)
     }
 
-    /// From a source and settings, with the keys that `program` gives.
+    /// Prepares a sweep from a source and settings; `program` determines the keys of its runs.
     pub fn of(
         mut source: Source,
         mut settings: Settings,
@@ -139,7 +139,7 @@ impl Prepared {
         Ok(Self { sweep, lane, guests })
     }
 
-    /// Says what comes.
+    /// Prints what will run.
     pub fn announce(&self, nr_stored: usize, output: &Path) {
         let stored = match nr_stored {
             0 => String::new(),
@@ -148,7 +148,7 @@ impl Prepared {
         say(format!("{}: {}{stored}", self.sweep.source.file_name(), self.counts()));
     }
 
-    /// How many runs are where.
+    /// The number of runs in each lane.
     pub fn counts(&self) -> String {
         let guests = match self.sweep.nr_runs(LaneKind::Vm) {
             0 => String::new(),
@@ -160,8 +160,8 @@ impl Prepared {
     }
 }
 
-/// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
-/// note.
+/// The lane for runs in virtual machines. If guests cannot run here, removes these runs from the
+/// plan and adds a note.
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != LaneKind::Vm);
@@ -170,7 +170,7 @@ fn guests(plan: &mut Plan) -> Option<VmLane> {
     })
 }
 
-/// Options of the modelled machine that a manifest fixes.
+/// Whether none of the machine options that a manifest fixes is given.
 pub fn machine_is_default(args: &MachineArgs) -> bool {
     args.hz.is_none()
         && args.costs.is_none()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab compare --manifest`: a sweep again, and whether it gives the same.
+//! `schedlab compare --manifest`: repeats a sweep and compares its results.
 
 use super::prepare::{Prepared, machine_is_default};
 use super::{refuse, refuse_file_options, threads};
@@ -16,7 +16,7 @@ use schedlab_lab::store::repeat::{Repeated, drifts};
 use schedlab_lab::studies::Source;
 use schedlab_run::values;
 
-/// Runs that a table of differences shows.
+/// Maximum number of runs in a table of differences.
 const SHOWN: usize = 20;
 
 /// Runs the command.
@@ -51,7 +51,7 @@ pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
     show(&compared, args.json, out)
 }
 
-/// The plan of the manifest, which must be the one that was run.
+/// Makes the manifest's plan, which must equal the plan that was run.
 fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
     let Manifest { experiment_file, experiment_text, workload_files, settings, .. } = then;
     let source = Source::of_manifest(
@@ -131,7 +131,7 @@ fn differences(differing: &[&Repeated]) -> String {
     format!("{}{more}", table::render(&rows))
 }
 
-/// Means then and now, and the distance of single runs.
+/// A table of the means then and now, and of the differences between single runs.
 fn measured_table(compared: &[Repeated]) -> String {
     let failed = compared.iter().filter(|one| one.is_identical.is_none() && one.error.is_some());
     let mut rows = table::table(&[

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of a sweep on the terminal and as JSON; the list of a dry run.
+//! Prints the tables of a sweep on the terminal and as JSON, and the list of a dry run.
 
 use super::prepare::Prepared;
 use crate::error::CliResult;
@@ -13,10 +13,10 @@ use schedlab_lab::view::{CellValue, Estimate, METHOD, Table};
 use schedlab_run::values;
 use std::path::Path;
 
-/// Lists the runs, with what is stored of them.
+/// Lists the runs and whether each is stored.
 pub fn dry_run(prepared: &Prepared, output: &Path, out: &mut Out) -> CliResult<()> {
     let log = output.join(LOG_NAME);
-    // Only looked at: a dry run makes no directory.
+    // A dry run only reads: it makes no directory.
     let log = if log.exists() { RunLog::open(output).ok() } else { None };
     let mut stored = 0;
     let sweep = &prepared.sweep;
@@ -62,7 +62,7 @@ pub fn tables(results: &[ExperimentResult], json: bool, out: &mut Out) -> CliRes
     Ok(())
 }
 
-/// What the runs give beside what somebody published, and how far it is off.
+/// Prints the results next to published values, with the deviation.
 fn published(result: &ExperimentResult, out: &mut Out) -> CliResult<()> {
     let Some(found) = Comparison::of(result) else { return Ok(()) };
     let Some(source) = result.experiment.view.as_ref().and_then(|v| v.published.as_ref()) else {
@@ -92,7 +92,7 @@ fn published(result: &ExperimentResult, out: &mut Out) -> CliResult<()> {
     out.line("")
 }
 
-/// `12.3 / 10.5 (1.17)` for each value and the growth of each row.
+/// Cells such as `12.3 / 10.5 (1.17)` for each value, and the growth of each row.
 fn compared(at: &[String], rows: &[ComparedRow], along: &str) -> String {
     let places: Vec<String> = at.iter().map(|place| format!("{along}={place}")).collect();
     let mut heads = vec!["row"];
@@ -145,7 +145,7 @@ fn rendered(table: &Table) -> String {
     table::render(&rows)
 }
 
-/// Number of seeds: one number, or the range where measures differ.
+/// The number of seeds: one number, or a range if measures differ.
 fn seeds(values: &[CellValue]) -> String {
     let counts = values.iter().map(|value| value.estimate.map_or(0, |estimate| estimate.n));
     let (least, most) = counts.fold((u64::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
@@ -167,7 +167,7 @@ fn mean(measure: &str, estimate: Option<Estimate>) -> String {
     }
 }
 
-/// In percent of the baseline's mean.
+/// The difference as a percentage of the baseline's mean.
 fn difference(value: &CellValue) -> String {
     let Some(difference) = value.difference else { return "-".into() };
     let paired = difference.paired;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The model of this machine in a validation.
 //!
-//! Its costs are measured here, as `schedlab calibrate` does, and kept beside the results: the runs
-//! of a directory belong to one model. The file can be given to `--machine` too.
+//! This module measures its costs as `schedlab calibrate` does and stores them with the results:
+//! all runs of a directory belong to one model. `--machine` also reads the file.
 
 use crate::error::{CliError, CliResult};
 use crate::machine;
@@ -12,14 +12,14 @@ use schedlab_run::file::read_text;
 use schedlab_run::file::write_whole;
 use std::path::Path;
 
-/// Its file below the output.
+/// Name of the machine file in the output directory.
 const FILE: &str = "machine.json";
 
-/// Largest file that is read.
+/// Size limit for the file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Text of the machine file: that of `output`, unless it is to be made `anew`, else one with the
-/// costs of now, each measured so many times.
+/// Text of the machine file. Uses the file in `output` unless `anew` is set; otherwise measures the
+/// costs now, each `repetitions` times.
 pub fn model(output: &Path, anew: bool, repetitions: u32) -> CliResult<String> {
     let path = output.join(FILE);
     if !anew && path.exists() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab validate`: a study of kernels and their models, by default the built-in one.
+//! `schedlab validate`: compares kernels with their models in a study, by default the built-in one.
 //!
-//! It is run, stored and judged as any study; what is shown is a table of its comparisons.
+//! The command runs, stores and judges it like any study, and prints a table of its comparisons.
 
 mod host;
 mod show;
@@ -27,7 +27,7 @@ use schedlab_run::file::write_whole;
 use schedlab_sim::{SimLane, Watchdog};
 use std::path::{Path, PathBuf};
 
-/// Examples below the long help.
+/// Examples at the end of the long help.
 pub const EXAMPLES: &str = "Examples:
   schedlab validate --lane vm --quick
   schedlab validate --lane vm --kernel 6.12,6.18 --details
@@ -156,14 +156,14 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
 }
 
 fn prepare(source: Source, wanted: Wanted) -> CliResult<Prepared> {
-    // Wrong models may starve tasks: that is for the metrics to say.
+    // Wrong models may starve tasks; the metrics judge that.
     let lane = SimLane { watchdog: Watchdog::Off, charges_textbooks: true, ..SimLane::default() };
     let settings = Settings { pairs: Some(wanted), ..settings(1, &[], &lane) };
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
 
-/// The exit code, with the names of what fails.
+/// Returns the exit code, with the names of failed comparisons.
 fn finish(claims: &[ClaimResult], missing: &[String]) -> CliResult<()> {
     if of_kind(claims, PairKind::Agrees).all(|(check, _)| check.nr_runs == 0) {
         return Err(CliError::new(

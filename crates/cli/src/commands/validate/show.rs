@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparisons for people: tables of the terminal, and in Markdown.
+//! Prints comparisons for people: tables on the terminal, and in Markdown.
 
 use crate::error::CliResult;
 use crate::output::Out;
@@ -43,7 +43,7 @@ fn render(table: &PairTable) -> String {
     table::render(&rows)
 }
 
-/// Prints all of it.
+/// Prints all tables.
 pub fn terminal(
     claims: &[ClaimResult],
     missing: &[String],
