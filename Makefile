@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 OUT ?= reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help install build guest demo test fmt lint bless clean
+.PHONY: help install build guest demo dist test soak fmt lint bless clean
 
 help: ## List these goals
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -25,9 +25,16 @@ guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it t
 demo: ## Build, simulate, measure this machine and virtual machines (as ./lab demo)
 	@./lab demo $(OUT)
 
-test: ## Run every test
+dist: ## Build a tarball and a .deb for machines without a compiler
+	@./lab dist
+
+test: ## Run every test; PARTS="tidy browser" runs these parts, PARTS=--with-bare all of them
 	@scripts/install.sh test
-	@cargo xtask test
+	@cargo xtask test $(PARTS)
+
+soak: ## Search longer than the tests do: random workloads, loaded guests (an hour)
+	@scripts/install.sh
+	@cargo xtask soak --seeds 2000 --minutes 2
 
 fmt: ## Format the code
 	cargo fmt --all

@@ -1,25 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs `./lab COMMAND` in a new, minimal Debian, as someone with nothing but a network would.
+# Runs commands of `./lab` in a new, minimal Debian, as someone with nothing but a network would.
 #
-#   scripts/bare.sh COMMAND [SUITE]     such as `demo` or `test`; the suite is bookworm if not given
+#   scripts/bare.sh "demo --first" "test tidy"     the words after ./lab, run one after the other
+#   SUITE=trixie scripts/bare.sh demo              the suite is bookworm if not given
 #
-# Needs root and debootstrap. The system is made in a new directory of $TMPDIR [default: /var/tmp],
-# and removed at the end; SCHEDLAB_BARE_KEEP=1 keeps it. Tests only what is committed.
+# Needs root, debootstrap, a network and 8 GB; says so and ends with 0 where they lack. The system
+# is made in a new directory of $TMPDIR [default: /var/tmp], and removed at the end;
+# SCHEDLAB_BARE_KEEP=1 keeps it. Tests only what is committed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ $# -lt 1 ] || [ $# -gt 2 ]; then
-    echo "usage: scripts/bare.sh COMMAND [SUITE]" >&2
+if [ $# = 0 ]; then
+    echo 'usage: scripts/bare.sh COMMAND... (such as "demo --first" or "test tidy")' >&2
     exit 2
 fi
-if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
-    echo "bare.sh: needs root and debootstrap (apt-get install debootstrap)" >&2
-    exit 3
-fi
-command=$1
-suite=${2:-bookworm}
-system=$(mktemp -d "${TMPDIR:-/var/tmp}/schedlab-bare.XXXXXX")
+skip() {
+    echo "SKIP bare: $*"
+    exit 0
+}
+[ "$(id -u)" = 0 ] || skip "only root can make a minimal system"
+command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+unshare --mount --pid --fork true 2>/dev/null || skip "namespaces are not allowed here"
+git rev-parse --quiet --verify HEAD >/dev/null || skip "this is no git checkout"
+place=${TMPDIR:-/var/tmp}
+[ "$(df --output=avail -k "$place" | tail -n 1)" -gt 8000000 ] || skip "$place has less than 8 GB"
+suite=${SUITE:-bookworm}
+system=$(mktemp -d "$place/schedlab-bare.XXXXXX")
 # The root of the system must be open to users without rights, whom mktemp keeps out.
 chmod 755 "$system"
 cleanup() { [ -n "${SCHEDLAB_BARE_KEEP:-}" ] || rm -rf --one-file-system "$system"; }
@@ -29,7 +36,7 @@ echo "bare.sh: making a minimal Debian $suite in $system" >&2
 if ! debootstrap --variant=minbase "$suite" "$system" >"$system.log" 2>&1; then
     tail -n 5 "$system.log" >&2
     rm -f "$system.log"
-    exit 3
+    skip "debootstrap cannot make a system here: see the lines above"
 fi
 rm -f "$system.log"
 cp /etc/resolv.conf "$system/etc/resolv.conf"
@@ -46,7 +53,7 @@ if [ -n "${SSL_CERT_FILE:-}" ]; then
 fi
 
 # In namespaces of its own: every mount and process ends with it.
-# shellcheck disable=SC2016  # $1 and $2 are the inner shell's
+# shellcheck disable=SC2016  # the variables are the inner shells'
 unshare --mount --pid --fork --kill-child bash -euc '
     mount -t proc proc "$1/proc"
     mount --rbind --make-rslave /sys "$1/sys"
@@ -55,4 +62,11 @@ unshare --mount --pid --fork --kill-child bash -euc '
     shift
     exec "$@"
 ' bare "$system" chroot "$system" env -i "${environment[@]}" \
-    sh -c 'cd /srv/schedlab && exec ./lab "$1"' lab "$command"
+    sh -euc '
+        cd /srv/schedlab
+        for command in "$@"; do
+            # The words of a command.
+            # shellcheck disable=SC2086
+            ./lab $command
+        done
+    ' lab "$@"

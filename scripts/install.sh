@@ -3,7 +3,8 @@
 # Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
 #
 #   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
-#   scripts/install.sh test     the same, a browser for the report, and what tests run
+#   scripts/install.sh demo     the same, and the third-party programs of the studies
+#   scripts/install.sh test     all of that, a browser for the report, and what tests run
 #
 # Safe to repeat: what is there stays, and a second run takes a second. Without root and sudo, or
 # without network, it says what is missing and how to get it.
@@ -12,9 +13,9 @@ cd "$(dirname "$0")/.."
 
 mode=${1:-build}
 case $mode in
-build | test) ;;
+build | demo | test) ;;
 *)
-    echo "install.sh: unknown argument '$mode': allowed are build and test" >&2
+    echo "install.sh: unknown argument '$mode': allowed are build, demo and test" >&2
     exit 2
     ;;
 esac
@@ -143,7 +144,14 @@ cargo --version >/dev/null || {
     exit 3
 }
 
-# --- what tests need beside that ------------------------------------------------------------------
+# --- third-party programs, and what tests need besides --------------------------------------------
+
+if [ "$mode" != build ] && command -v apt-get >/dev/null; then
+    need_packages rt-tests mariadb-server-core sysbench ||
+        say "no hackbench and no database server: what runs them will be skipped"
+    need_packages glmark2-x11 xvfb libgl1-mesa-dri ||
+        say "no glmark2: what runs a program that draws will be skipped"
+fi
 
 if [ "$mode" = test ] && command -v apt-get >/dev/null; then
     browser=
@@ -155,11 +163,11 @@ if [ "$mode" = test ] && command -v apt-get >/dev/null; then
     command -v npm >/dev/null || node="nodejs npm"
     # shellcheck disable=SC2086
     need_packages $browser $node || say "the browser test will be skipped"
-    need_packages rt-tests mariadb-server-core sysbench ||
-        say "the tests with hackbench and a database server will be skipped"
-    need_packages glmark2-x11 xvfb libgl1-mesa-dri ||
-        say "the test with a program that draws will be skipped"
     need_packages python3-venv || true
+    need_packages debootstrap || say "the test in a minimal system will be skipped"
+    # To unpack the schedulers of others that tests run unmodified.
+    command -v xz >/dev/null || need_packages xz-utils || say "examples of kernels will be skipped"
+    command -v git >/dev/null || need_packages git || say "tests of git ranges will be skipped"
 fi
 
 # Perfetto's own schema, for the test that reads a trace by it. Debian 12 lets nobody install into
