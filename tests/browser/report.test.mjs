@@ -36,6 +36,18 @@ function bring(locator) {
   return locator.evaluate((e) => e.scrollIntoView({ block: "start", behavior: "instant" }));
 }
 
+/** Waits until a scroll that goes on over several frames has ended. */
+function scrolled(page) {
+  return page.evaluate(async () => {
+    const frame = () => new Promise(requestAnimationFrame);
+    for (let same = 0, last = NaN; same < 5; ) {
+      same = scrollY === last ? same + 1 : 0;
+      last = scrollY;
+      await frame();
+    }
+  });
+}
+
 /** How many pixels of the canvas differ from the background, and how many colours they have. */
 function ink(page, selector) {
   return page.evaluate((wanted) => {
@@ -209,18 +221,25 @@ test("the timeline zooms and moves by keys, buttons, wheel and drag", async () =
   // Without focus or Ctrl the wheel scrolls the page; with Ctrl it zooms.
   await page.evaluate(() => document.activeElement.blur());
   const still = await view(page);
+  const top = await page.evaluate(() => scrollY);
   await page.mouse.wheel(0, -200);
-  await nextFrame(page);
+  await page.waitForFunction((was) => scrollY < was, top);
+  await scrolled(page);
   assert.deepEqual([(await view(page)).from, (await view(page)).to], [still.from, still.to]);
   await bring(plot);
   const again = await plot.locator("canvas").boundingBox();
   await page.mouse.move(again.x + again.width / 2, again.y + 40);
   await page.keyboard.down("Control");
   await page.mouse.wheel(0, -200);
+  // The wheel's event arrives when the browser has time for it.
+  await page.waitForFunction(
+    ([figure, span]) => {
+      const { from, to } = schedlab.figures.get(figure);
+      return to - from < span;
+    },
+    [BIG, still.to - still.from],
+  );
   await page.keyboard.up("Control");
-  await nextFrame(page);
-  const wheeled = await view(page);
-  assert.ok(wheeled.to - wheeled.from < still.to - still.from);
   await close(page);
 });
 
@@ -312,7 +331,8 @@ test("at 100,000 slices every frame asked for is drawn", async () => {
       `view, ${measured.zoomed.toFixed(1)} ms zoomed 50 times; ` +
       `${measured.perSecond.toFixed(0)} frames/s`,
   );
-  assert.equal(measured.drawn, measured.frames);
+  // Another timeline may be drawn meanwhile, when it comes into view.
+  assert.ok(measured.drawn >= measured.frames, `${measured.drawn} of ${measured.frames} frames`);
   await close(page);
 });
 
@@ -351,9 +371,13 @@ test("tables sort by number and by text, up and down", async () => {
         ),
       index,
     );
+  // A long table is unpacked first, which takes its time.
+  const sorted = (direction) =>
+    page.locator(`#summary-table th[aria-sort=${direction}]`).waitFor({ state: "attached" });
   const heads = await page.locator("#summary-table thead th").allTextContents();
   const makespan = heads.findIndex((text) => text.startsWith("makespan"));
   await page.locator("#summary-table thead th").nth(makespan).locator("button").click();
+  await sorted("ascending");
   const up = (await column(makespan)).map(Number);
   assert.deepEqual(
     up,
@@ -361,10 +385,10 @@ test("tables sort by number and by text, up and down", async () => {
   );
   assert.ok(new Set(up).size > 10);
   await page.locator("#summary-table thead th").nth(makespan).locator("button").press("Enter");
+  await sorted("descending");
   assert.deepEqual((await column(makespan)).map(Number), up.reverse());
-  const sorted = await page.locator("#summary-table th[aria-sort]").getAttribute("aria-sort");
-  assert.equal(sorted, "descending");
   await page.locator("#summary-table thead th").first().locator("button").click();
+  await sorted("ascending");
   const names = await column(0);
   assert.deepEqual(
     names,
@@ -495,6 +519,8 @@ test("print shows every figure and no control", async () => {
   assert.ok(!(await page.locator(".toolbar").first().isVisible()));
   const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.equal(paper, "rgb(255, 255, 255)", "paper is white even where the screen is dark");
+  const warning = page.locator(".warnings > details li").first();
+  assert.ok((await warning.boundingBox())?.height > 0, "paper shows what a click would unfold");
   const { pixels } = await ink(page, "figure.fig-timeline canvas");
   assert.ok(pixels > 500, `${pixels} pixels`);
   for (const kind of ["progress", "curves", "boxes"]) {

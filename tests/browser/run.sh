@@ -51,4 +51,4 @@ installed=node_modules/.package-lock.json
 if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
     npm ci --no-audit --no-fund --loglevel=error
 fi
-node --test report.test.mjs pages.test.mjs
+node --test --test-reporter=tap report.test.mjs pages.test.mjs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `cargo xtask wasm` compares between this machine and wasm32: every built-in workload under
-//! every scheduler of the registry, each run as one line with the digests of its trace and of its
-//! measures.
+//! The runs that `cargo xtask wasm` compares between this machine and wasm32: every built-in
+//! workload under every scheduler of the registry. Each run is one line with the digests of its
+//! trace and of its measures.
 
 use schedlab_engine::{SimConfig, simulate};
 use schedlab_metrics::Collector;

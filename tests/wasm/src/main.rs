@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints the digests as this machine computes them.
+//! Prints the digests that this machine computes.
 
 fn main() {
     print!("{}", schedlab_wasm::digests());
