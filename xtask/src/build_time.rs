@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a clean `make build` takes, crate by crate, and how large what it leaves is.
+//! Measures how long a clean `make build` takes, crate by crate, and how large its output is.
 //!
-//! Program and guest are built one after the other in a new target directory, as `make build` does
-//! it; what cargo's own report of times says of them is summed up by crate. Crates are compiled
-//! side by side, so their seconds add up to more than the part took.
+//! It builds program and guest one after the other in a new target directory, as `make build` does.
+//! It sums cargo's own report of times by crate. Crates compile in parallel, so their seconds add
+//! up to more than the elapsed time.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Crates that take less are shown as one line.
+/// Crates that take less time share one line.
 const SHOWN_SECONDS: f64 = 2.0;
 
 /// Builds both parts and prints the table.
@@ -41,7 +41,7 @@ pub fn run(root: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Seconds of each crate in cargo's report: of all its units, build scripts and their runs too.
+/// Seconds of each crate in cargo's report: all its units, including build scripts and their runs.
 fn seconds_by_crate(report: &str) -> Result<BTreeMap<String, f64>, String> {
     let (_, rest) = report.split_once("const UNIT_DATA = ").ok_or("the report has no units")?;
     let units = serde_json::Deserializer::from_str(rest).into_iter::<Vec<Value>>().next();
@@ -57,7 +57,7 @@ fn seconds_by_crate(report: &str) -> Result<BTreeMap<String, f64>, String> {
     Ok(seconds)
 }
 
-/// The crates that took longest, in lines of seconds and name.
+/// The slowest crates, in lines of seconds and name.
 fn table(seconds: &BTreeMap<String, f64>) -> String {
     let mut crates: Vec<(&String, f64)> = seconds.iter().map(|(name, s)| (name, *s)).collect();
     crates.sort_by(|one, other| other.1.total_cmp(&one.1));

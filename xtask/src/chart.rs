@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Small charts with logarithmic axes as SVG: panels side by side on one pair of scales.
 //!
-//! The background is drawn, so that a page in dark colours shows the same picture.
+//! The chart draws its background, so that it looks the same on a dark page.
 
 use std::fmt::Write;
 
-/// Colours that stay apart for people who confuse red and green (Okabe and Ito), and one grey.
+/// Colours that people with red-green colour blindness can distinguish (Okabe and Ito), and one
+/// grey.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#2f9fd8", "#6b3fa0", "#555555"];
 const PANEL_WIDTH: f64 = 400.0;
@@ -44,11 +45,11 @@ pub struct Chart {
     pub x_label: &'static str,
     /// Label of the y axis.
     pub y_label: &'static str,
-    /// A dashed line y = slope * x, as a measure for the eye, and its name.
+    /// A dashed reference line y = slope * x, and its name.
     pub slope: Option<(f64, &'static str)>,
 }
 
-/// Powers of ten that an axis spans.
+/// The powers of ten of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Decades {
     first: i32,
@@ -63,7 +64,7 @@ impl Decades {
         Self { first, last: (most.log10().ceil() as i32).max(first + 1) }
     }
 
-    /// Place of `value` between 0 (the first power) and 1 (the last).
+    /// Position of `value` between 0 (the first power) and 1 (the last).
     fn place(self, value: f64) -> f64 {
         (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first)
     }
@@ -144,7 +145,7 @@ impl Chart {
         }
     }
 
-    /// The dashed line, cut to the panel.
+    /// Draws the dashed line, cut to the panel.
     fn slope_line(&self, out: &mut String, slope: (f64, &str), x: Decades, y: Decades) {
         let (slope, name) = slope;
         let end = |decades: Decades, power: i32| {
@@ -207,7 +208,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A power of ten for people: 100,000.
+/// Formats a power of ten for people: 100,000.
 fn thousands(value: f64) -> String {
     if value < 1.0 {
         return value.to_string();

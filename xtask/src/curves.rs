@@ -5,7 +5,7 @@ use crate::chart::{Chart, Line, Panel};
 use serde_json::Value;
 use std::path::Path;
 
-/// What `schedlab bench --curve pick --scheduler all --json` printed.
+/// The output of `schedlab bench --curve pick --scheduler all --json`.
 const PICK: &str = "benchmarks/results/pick-cost.json";
 
 /// Curves of the simulator's speed, and the names of their lines.
@@ -16,8 +16,8 @@ const SPEED_LINES: [(&str, &str, &str); 3] = [
     ("curve_cpus_sleeping", "nr_cpus", "CPUs, 4 sleeping tasks each"),
 ];
 
-/// Panels of the figure of picks: title, and whether a scheduler belongs there. The first that
-/// takes it has it.
+/// A panel of the figure of picks: its title, and whether a scheduler belongs there. The first
+/// panel that accepts a scheduler gets it.
 type Family = (&'static str, fn(&str) -> bool);
 const FAMILIES: [Family; 6] = [
     ("Linux 2.4 and O(1)", |name| {
@@ -34,7 +34,7 @@ const FAMILIES: [Family; 6] = [
     ("Textbook: queues and shares", |_| true),
 ];
 
-/// Files and what belongs in them.
+/// The files and their contents.
 pub fn all(root: &Path) -> Result<Vec<(&'static str, String)>, String> {
     Ok(vec![
         ("docs/images/performance.svg", speed(&read(root, SPEED)?)?.svg()),
@@ -51,13 +51,13 @@ fn number(value: &Value, name: &str) -> Result<f64, String> {
     value[name].as_f64().ok_or_else(|| format!("a result without the number {name}"))
 }
 
-/// CPU time of a switch against tasks and CPUs, in one panel.
+/// CPU time of a switch against the number of tasks and of CPUs, in one panel.
 fn speed(results: &Value) -> Result<Chart, String> {
     let mut lines = Vec::new();
     for (curve, x, name) in SPEED_LINES {
         let mut points = Vec::new();
         for result in results[curve].as_array().ok_or_else(|| format!("{SPEED}: no {curve}"))? {
-            // Of a million tasks most have not run yet: what that run took is their start.
+            // Most of a million tasks have not run yet, so that run measured their start.
             if number(result, "nr_switches")? > 3.0 * number(result, "nr_tasks")? {
                 let ns = number(result, "run_cpu_s")? * 1e9 / number(result, "nr_switches")?;
                 points.push((number(result, x)?, ns));

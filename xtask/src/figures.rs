@@ -12,24 +12,24 @@ use std::process::Command;
 
 const FOLDER: &str = "docs/images/schedulers";
 const PAGES: &str = "docs/reference";
-/// How a page names the folder that the command writes into.
+/// How a page writes the folder for the command's output.
 const PLOTS: &str = " --plots plots";
-/// Largest figure, bytes: pages are read over slow lines too.
+/// Size limit of a figure in bytes, because users read pages over slow connections too.
 const BYTES_MAX: usize = 60_000;
 
-/// A line of the list.
+/// An entry of the list.
 #[derive(Debug)]
 struct Figure {
     /// Name of the SVG below [`FOLDER`].
     file: String,
-    /// Page below [`PAGES`] that shows it.
+    /// Page below [`PAGES`] that contains it.
     page: String,
-    /// What a reader types, from the root of the repository.
+    /// The command as a reader types it, from the root of the repository.
     command: String,
 }
 
-/// Makes every figure with `program`. With `check` nothing is written and what differs is a
-/// problem. Gives problems.
+/// Makes every figure with `program`. With `check` it writes nothing and reports differences.
+/// Returns the problems.
 pub fn figures(root: &Path, program: &Path, check: bool) -> Result<Vec<String>, String> {
     let list = list(root)?;
     let mut problems = pages(root, &list)?;
@@ -77,7 +77,7 @@ fn list(root: &Path) -> Result<Vec<Figure>, String> {
         .collect()
 }
 
-/// What is wrong with the pages: a figure or its command is not shown, a page has none.
+/// Problems of the pages: a figure or its command is missing, or a page has none.
 fn pages(root: &Path, list: &[Figure]) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     let read = |page: &str| {

@@ -14,7 +14,7 @@ use std::process::Command;
 /// The stored reference.
 const FILE: &str = "benchmarks/instructions.json";
 
-/// What is missing on this machine to count at all, and what to do about it.
+/// What this machine lacks for counting, with a remedy.
 pub fn missing() -> Option<&'static str> {
     let found =
         Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
@@ -48,8 +48,8 @@ pub fn check(root: &Path, program: &Path, bless: bool) -> Result<Vec<String>, St
     Ok(problems)
 }
 
-/// What is wrong with `found`, if anything. Fewer instructions than the reference minus the
-/// tolerance are a problem too: the guard would not notice the next loss.
+/// The problem with `found`, if any. Fewer instructions than the reference minus the tolerance are
+/// a problem too: the guard would not notice the next loss.
 fn verdict(job: &str, found: f64, known: f64, tolerance: f64) -> Option<String> {
     let percent = (found / known - 1.0) * 100.0;
     if percent.abs() <= tolerance {
@@ -91,7 +91,7 @@ fn count(program: &Path, job: &Value, until_ms: u64) -> Result<(f64, f64), Strin
     Ok((instructions, switches))
 }
 
-/// The count in what callgrind says: `==1234== Collected : 5678`.
+/// The count in callgrind's output: `==1234== Collected : 5678`.
 fn collected(said: &str) -> Option<f64> {
     let line = said.lines().find_map(|line| line.split_once("Collected : "))?;
     line.1.trim().parse().ok()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The layout rule: dependencies between the crates point one way, and a new one is a decision.
 //!
-//! The decision is in ARCHITECTURE.md, in the two lists of its section about dependencies. They
-//! are compared with `cargo metadata`: what one of both lacks is a problem. So is a function of the
-//! page's walk that its file does not have.
+//! ARCHITECTURE.md records the decisions, in the two lists of its section about dependencies. This
+//! check compares them with `cargo metadata`: an entry in only one of the two is a problem. So is a
+//! function of the page's walk that its file does not have.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +17,15 @@ const HEADING: &str = "## Dependencies point one way";
 const WALK: &str = "## From argv to the report";
 const WALK_MAX: usize = 12;
 
-/// Crates by the name of their folder, with those that each one uses.
+/// Crates by the name of their folder, each with the crates that it uses.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// What may use what.
+/// The allowed or actual dependencies.
 #[derive(Debug, Default, PartialEq)]
 struct Layout {
-    /// In every build.
+    /// Dependencies in every build.
     always: Edges,
-    /// In tests, beyond that.
+    /// Additional dependencies in tests.
     in_tests: Edges,
 }
 
@@ -47,13 +47,13 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(problems)
 }
 
-/// The lines of the page below a heading, up to the next one.
+/// The lines of the page below a heading, up to the next heading.
 fn section<'t>(text: &'t str, heading: &str) -> Result<&'t str, String> {
     let (_, rest) = text.split_once(heading).ok_or(format!("{PAGE}: no section {heading:?}"))?;
     Ok(rest.split("\n## ").next().unwrap_or(rest))
 }
 
-/// Functions of the walk that their files do not have; `read` gives the text of a file.
+/// Functions of the walk that their files do not have; `read` returns the text of a file.
 fn walk_problems(text: &str, read: impl Fn(&str) -> Option<String>) -> Result<Vec<String>, String> {
     let steps: Vec<Vec<&str>> = section(text, WALK)?
         .lines()
@@ -76,7 +76,7 @@ fn walk_problems(text: &str, read: impl Fn(&str) -> Option<String>) -> Result<Ve
     Ok(problems)
 }
 
-/// The lists of the page.
+/// Parses the lists of the page.
 fn of_page(text: &str) -> Result<Layout, String> {
     let section = section(text, HEADING)?;
     let mut lists: Vec<Vec<&str>> = Vec::new();
@@ -96,7 +96,7 @@ fn of_page(text: &str) -> Result<Layout, String> {
     Ok(Layout { always: edges(always)?, in_tests: edges(in_tests)? })
 }
 
-/// A crate and what it uses, of a line.
+/// Parses a line: a crate and the crates that it uses.
 fn edges_of(line: &str) -> Result<(&str, BTreeSet<String>), String> {
     let wrong = || format!("{PAGE}: {line:?} is no line of a crate and what it uses");
     let (from, uses) = line.split_once("  ").ok_or_else(wrong)?;
@@ -108,7 +108,7 @@ fn edges(list: &[&str]) -> Result<Edges, String> {
     list.iter().map(|line| edges_of(line).map(|(from, uses)| (from.into(), uses))).collect()
 }
 
-/// Every crate follows those that it uses, so that the list allows no cycle.
+/// Checks that every crate follows those that it uses, so that the list has no cycle.
 fn no_circle(list: &[&str]) -> Result<(), String> {
     let mut earlier = BTreeSet::new();
     for line in list {
@@ -121,11 +121,11 @@ fn no_circle(list: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What cargo says.
+/// The layout in cargo's metadata.
 fn of_metadata(metadata: &Value) -> Layout {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-    // A package need not be called like its folder.
+    // A package may have another name than its folder.
     let folders: BTreeMap<String, String> = packages
         .iter()
         .map(|package| {

@@ -7,6 +7,7 @@ mod curves;
 mod figures;
 mod instructions;
 mod layout;
+mod notices;
 mod soak;
 mod sums;
 mod test;
@@ -18,7 +19,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask TASK
-  test    run every test and sum up
+  test [PART...|--with-bare]
+          run every test, or parts of them, and sum up; with `bare`, also `./lab demo` and
+          `./lab test` in a new, minimal Debian
   tidy    check the style and words of every file, and the messages of new commits
   layout  check the dependencies between the crates
   instructions [--bless]
@@ -27,16 +30,18 @@ const USAGE: &str = "usage: cargo xtask TASK
           measure a clean `make build`, crate by crate, in a directory of its own
   figures [--check]
           make the figures of the documentation, or check that they are up to date
-  soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
-          run hackbench that long in guests under each scheduler of bpf/scx, on 1 and N CPUs
+  soak [--seeds 1000] [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
+          check every modelled scheduler with random workloads, then run hackbench that long in
+          guests under each scheduler of bpf/scx, on 1 and N CPUs
   wasm    run the pure crates on wasm32 and compare the digests of traces and measures
+  notices print the licenses of the crates that the programs contain
   bless   accept the present output as the expected one (goldens, snapshots, formats)
   ci      everything that continuous integration runs";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let done = match task.as_str() {
-        "test" => passed(test::run(&root(), &target())),
+        "test" => passed(tests()),
         "tidy" => report(tidy::check_repository(&root())),
         "layout" => report(layout::check(&root())),
         "instructions" => instructions(),
@@ -44,6 +49,7 @@ fn main() -> ExitCode {
         "figures" => figures(),
         "soak" => soak(),
         "wasm" => wasm(),
+        "notices" => notices(),
         "bless" => bless(),
         "ci" => run(&mut Command::new(root().join(".ci/run"))),
         _ => {
@@ -54,8 +60,8 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The root of the checkout that cargo runs this for. It may differ from the one that this program
-/// was built in, when several checkouts share a target directory.
+/// The root of the checkout that cargo runs this for. If several checkouts share a target
+/// directory, it may differ from the one that built this program.
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())).join("..")
@@ -104,7 +110,21 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds the program as it is released and counts.
+/// Runs the parts of the tests that the command line names.
+fn tests() -> Result<bool, String> {
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    test::run(&root(), &target(), &test::Parts::parse(&words)?)
+}
+
+/// Prints the licenses of what packages contain.
+fn notices() -> bool {
+    passed(notices::text(&root()).map(|text| {
+        print!("{text}");
+        true
+    }))
+}
+
+/// Builds the release program and counts its instructions.
 fn instructions() -> bool {
     if let Some(missing) = instructions::missing() {
         println!("SKIP instructions: {missing}");

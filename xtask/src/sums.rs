@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many tests passed, failed and were skipped, read from what their runners print.
+//! Counts the tests that passed, failed and were skipped, from the output of their runners.
 //!
 //! A test that cannot run on a machine prints `SKIP name: reason` (`schedlab_testing::skip`) and
 //! passes. It counts as skipped once, however often it prints the line, and not at all if it fails.
@@ -11,11 +11,11 @@ use std::ops::AddAssign;
 /// Numbers of tests by their outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sums {
-    /// Ran to their end.
+    /// Tests that ran to their end.
     pub passed: u64,
-    /// Found a defect, or did not compile.
+    /// Tests that found a defect, or did not compile.
     pub failed: u64,
-    /// Could not run here.
+    /// Tests that could not run here.
     pub skipped: u64,
 }
 
@@ -33,13 +33,13 @@ impl fmt::Display for Sums {
     }
 }
 
-/// The line with which a test says that it is skipped: its name and the whole line.
+/// The line in which a test reports that it is skipped: its name and the whole line.
 fn skip(line: &str) -> Option<(&str, &str)> {
     let (name, _) = line.strip_prefix("SKIP ")?.split_once(": ")?;
     Some((name, line))
 }
 
-/// The sums of a command that is one test of its own, and the line that skips it.
+/// The sums of a command that is a single test, and its line if it is skipped.
 pub fn of_step(log: &str, succeeded: bool) -> (Sums, Option<&str>) {
     let none = Sums::default();
     match log.lines().find_map(skip) {
@@ -52,7 +52,8 @@ pub fn of_step(log: &str, succeeded: bool) -> (Sums, Option<&str>) {
 /// The sums of `cargo test -- --show-output`, and the first line of each test that was skipped.
 pub fn of_cargo_test(log: &str) -> (Sums, Vec<&str>) {
     let (mut sums, mut reasons) = (Sums::default(), Vec::new());
-    // Of the present test program: whose output follows, and which of its tests were skipped.
+    // State of the present test program: which test's output follows, and which of its tests were
+    // skipped.
     let (mut in_failures, mut block, mut skipped) = (false, None, BTreeSet::new());
     for line in log.lines() {
         if let Some(result) = line.strip_prefix("test result:") {
@@ -76,8 +77,8 @@ pub fn of_cargo_test(log: &str) -> (Sums, Vec<&str>) {
     (sums, reasons)
 }
 
-/// What the failed tests of `cargo test -- --show-output` printed, and their names. Empty where no
-/// test failed, as when one does not compile.
+/// The output of failed tests of `cargo test -- --show-output`, and their names. Empty if no test
+/// failed, as when one does not compile.
 pub fn failures_of_cargo_test(log: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut printed, mut names) = (Vec::new(), Vec::new());
     let mut in_failures = false;
@@ -113,8 +114,8 @@ fn counted(result: &str, what: &str) -> u64 {
     found.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The sums that node's test runner prints at its end (`# pass 5` or `ℹ pass 5`); `None`: it
-/// printed none.
+/// The sums at the end of the output of node's test runner (`# pass 5` or `ℹ pass 5`); `None` if
+/// there are none.
 pub fn of_node(log: &str) -> Option<Sums> {
     let number = |what: &str| {
         log.lines().rev().find_map(|line| match *line.split(' ').collect::<Vec<_>>() {
@@ -125,9 +126,40 @@ pub fn of_node(log: &str) -> Option<Sums> {
     Some(Sums { passed: number("pass")?, failed: number("fail")?, skipped: number("skipped")? })
 }
 
+/// The lines of failed tests in the output of node's test runner, and their names. A test's lines
+/// go from `not ok 3 - NAME` to the next that is not indented.
+pub fn failures_of_node(log: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut printed, mut names) = (Vec::new(), Vec::new());
+    let mut in_failure = false;
+    for line in log.lines() {
+        let tap = line.strip_prefix("not ok ").and_then(|rest| Some(rest.split_once(" - ")?.1));
+        if let Some(name) = tap {
+            in_failure = true;
+            names.push(name);
+        } else if !line.starts_with([' ', '\t']) {
+            in_failure = false;
+        }
+        if in_failure {
+            printed.push(line);
+        }
+    }
+    (printed, names)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failed_tests_of_node_are_shown_with_their_causes() {
+        let log = "TAP version 13\n# Subtest: good\nok 1 - good\n  ---\n  ...\n\
+                   # Subtest: bad\nnot ok 2 - bad - really\n  ---\n  error: 'wide'\n  ...\n\
+                   # Subtest: fine\nok 3 - fine\n1..3\n# pass 2\n# fail 1\n";
+        let (printed, names) = failures_of_node(log);
+        assert_eq!(names, ["bad - really"]);
+        assert_eq!(printed, ["not ok 2 - bad - really", "  ---", "  error: 'wide'", "  ..."]);
+        assert_eq!(failures_of_node("ok 1 - good\n"), (vec![], vec![]));
+    }
 
     fn sums(passed: u64, failed: u64, skipped: u64) -> Sums {
         Sums { passed, failed, skipped }

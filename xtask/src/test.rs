@@ -1,31 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs every test and prints, as its last line, `N passed, N failed, N skipped`, summed over all
-//! runners. The line is also left in target/test-summary, the output of each runner in the target
-//! directory's test-logs.
+//! runners. It also writes the line to target/test-summary, and the output of each runner to
+//! test-logs in the target directory.
 
 use crate::sums::{self, Sums};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names the directory with the kernel's example schedulers to the tests that run them.
+/// Variable that tells tests the directory with published sched_ext schedulers.
+const SCHEDULERS: &str = "SCHEDLAB_SCX_SCHEDULERS";
+/// Variable for the part of it with the kernel's examples.
 const EXAMPLES: &str = "SCHEDLAB_SCHED_EXT_EXAMPLES";
 
-/// Lines of a failed runner's log that are shown.
+/// The parts of the tests, in their order. The last one runs only if it is asked for: it makes a
+/// minimal Debian, and installs and builds everything in it.
+pub const PARTS: [&str; 8] =
+    ["fmt", "clippy", "tidy", "wasm", "guest", "cargo-test", "browser", "bare"];
+
+/// Which parts to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parts(Vec<String>);
+
+impl Parts {
+    /// From the words of the command line: names of parts; none stands for all but `bare`, and
+    /// `--with-bare` for all.
+    pub fn parse(words: &[String]) -> Result<Self, String> {
+        let all = |nr: usize| Self(PARTS[..nr].iter().map(ToString::to_string).collect());
+        match words {
+            [] => Ok(all(PARTS.len() - 1)),
+            [word] if word == "--with-bare" => Ok(all(PARTS.len())),
+            words => match words.iter().find(|word| !PARTS.contains(&word.as_str())) {
+                Some(word) => Err(format!(
+                    "{word}: allowed are the parts of the tests ({}), or --with-bare for all of \
+                     them",
+                    PARTS.join(", ")
+                )),
+                None => Ok(Self(words.to_vec())),
+            },
+        }
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.0.iter().any(|name| name == part)
+    }
+}
+
+/// Number of lines to show of a failed runner's log.
 const SHOWN_LINES: usize = 150;
 
-/// What has run so far.
+/// The tests that have run so far.
 struct Tests<'r> {
     root: &'r Path,
     logs: PathBuf,
     sums: Sums,
     failures: Vec<String>,
-    /// Who was skipped, and why. Shown at the end, next to their number.
+    /// What failed runners printed, shown after the last part: a long log is often seen cut.
+    shown: Vec<String>,
+    /// Skipped tests with their reasons, shown at the end next to their number.
     skips: Vec<String>,
 }
 
-/// Runs all tests of the repository at `root`; `Ok(true)`: none failed.
-pub fn run(root: &Path, target: &Path) -> Result<bool, String> {
+/// Runs these parts of the tests of the repository at `root`; `Ok(true)`: none failed.
+pub fn run(root: &Path, target: &Path, parts: &Parts) -> Result<bool, String> {
     let logs = target.join("test-logs");
     let summary = root.join("target/test-summary");
     let io = |error: std::io::Error| format!("cannot write the logs of the tests: {error}");
@@ -38,17 +75,16 @@ pub fn run(root: &Path, target: &Path) -> Result<bool, String> {
     }
     fs::create_dir_all(&logs).map_err(io)?;
     fs::create_dir_all(root.join("target")).map_err(io)?;
-    let mut tests =
-        Tests { root, logs, sums: Sums::default(), failures: Vec::new(), skips: Vec::new() };
-    let examples = tests.examples(target);
-    tests.step("fmt", cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-    tests.step("clippy", cargo(&clippy))?;
-    tests.step("tidy", cargo(&["xtask", "tidy"]))?;
-    tests.step("wasm", cargo(&["xtask", "wasm"]))?;
-    tests.step("guest", Command::new(root.join("scripts/guest.sh")))?;
-    tests.cargo_test(examples)?;
-    tests.browser()?;
+    let mut tests = Tests {
+        root,
+        logs,
+        sums: Sums::default(),
+        failures: Vec::new(),
+        shown: Vec::new(),
+        skips: Vec::new(),
+    };
+    tests.parts(target, parts)?;
+    tests.shown.iter().for_each(|line| println!("{line}"));
     tests.skips.iter().for_each(|line| println!("{line}"));
     if !tests.failures.is_empty() {
         let logs = tests.logs.display();
@@ -66,7 +102,36 @@ fn cargo(args: &[&str]) -> Command {
 }
 
 impl Tests<'_> {
-    /// Runs a command with its output in a log; gives the log and whether it succeeded.
+    fn parts(&mut self, target: &Path, parts: &Parts) -> Result<(), String> {
+        let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        let mut bare = Command::new(self.root.join("scripts/bare.sh"));
+        bare.args(["demo --first", "test tidy"]);
+        let steps = [
+            ("fmt", cargo(&["fmt", "--all", "--check"])),
+            ("clippy", cargo(&clippy)),
+            ("tidy", cargo(&["xtask", "tidy"])),
+            ("wasm", cargo(&["xtask", "wasm"])),
+            ("guest", Command::new(self.root.join("scripts/guest.sh"))),
+        ];
+        for (name, command) in steps {
+            if parts.has(name) {
+                self.step(name, command)?;
+            }
+        }
+        if parts.has("cargo-test") {
+            let schedulers = self.schedulers(target);
+            self.cargo_test(schedulers)?;
+        }
+        if parts.has("browser") {
+            self.browser()?;
+        }
+        if parts.has("bare") {
+            self.step("bare", bare)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a command with its output in a log. Returns the log and whether the command succeeded.
     fn logged(&self, name: &str, mut command: Command) -> Result<(String, bool), String> {
         println!("=== {name}: {command:?}");
         let path = self.logs.join(format!("{name}.log"));
@@ -85,13 +150,13 @@ impl Tests<'_> {
     }
 
     fn fail(&mut self, name: &str, shown: &[&str]) {
-        for line in &shown[shown.len().saturating_sub(SHOWN_LINES)..] {
-            println!("    {line}");
-        }
+        let last = &shown[shown.len().saturating_sub(SHOWN_LINES)..];
+        self.shown.push(format!("=== {name} failed:"));
+        self.shown.extend(last.iter().map(|line| format!("    {line}")));
         self.failures.push(name.into());
     }
 
-    /// A command that is a single test of its own.
+    /// Runs a command that is a single test.
     fn step(&mut self, name: &str, command: Command) -> Result<(), String> {
         let (log, succeeded) = self.logged(name, command)?;
         let (sums, reason) = sums::of_step(&log, succeeded);
@@ -103,17 +168,21 @@ impl Tests<'_> {
         Ok(())
     }
 
-    /// The tests of all crates.
-    fn cargo_test(&mut self, examples: Option<PathBuf>) -> Result<(), String> {
+    /// Runs the tests of all crates.
+    fn cargo_test(&mut self, schedulers: Option<PathBuf>) -> Result<(), String> {
         let args = ["test", "--workspace", "--no-fail-fast", "--quiet", "--", "--show-output"];
         let mut command = cargo(&args);
         command.env("INSTA_UPDATE", "no").env("INSTA_FORCE_PASS", "0");
-        command.envs(examples.map(|examples| (EXAMPLES, examples)));
+        if let Some(schedulers) = schedulers {
+            let kernel = schedulers.join("kernel");
+            command.envs(kernel.is_dir().then_some((EXAMPLES, kernel)));
+            command.env(SCHEDULERS, schedulers);
+        }
         let (log, succeeded) = self.logged("cargo-test", command)?;
         let (mut sums, reasons) = sums::of_cargo_test(&log);
         self.skips.extend(reasons.into_iter().map(String::from));
         if !succeeded {
-            // Without a failed test, one did not compile or ended its process.
+            // If no test failed, one did not compile or ended its process.
             sums.failed = sums.failed.max(1);
             let is_talk = |line: &str| {
                 line.starts_with("test result: ok")
@@ -132,31 +201,45 @@ impl Tests<'_> {
         Ok(())
     }
 
-    /// The report in a headless browser, whose tests node counts.
+    /// Runs the tests of the report in a headless browser, which node counts. A browser on a busy
+    /// machine may fail where the report does not: what fails is run a second time, and told.
     fn browser(&mut self) -> Result<(), String> {
-        let (log, succeeded) =
-            self.logged("browser", Command::new(self.root.join("tests/browser/run.sh")))?;
+        let run = |tests: &Self, name: &str| {
+            tests.logged(name, Command::new(tests.root.join("tests/browser/run.sh")))
+        };
+        let (mut log, mut succeeded) = run(self, "browser")?;
+        if !succeeded {
+            let (printed, _) = sums::failures_of_node(&log);
+            println!("browser: failed, running it a second time");
+            printed.iter().for_each(|line| println!("    {line}"));
+            (log, succeeded) = run(self, "browser-again")?;
+        }
         let (of_step, reason) = sums::of_step(&log, succeeded);
         self.skips.extend(reason.map(String::from));
         self.sums += sums::of_node(&log).unwrap_or(of_step);
         if !succeeded {
-            self.fail("browser", &log.lines().collect::<Vec<_>>());
+            let (printed, names) = sums::failures_of_node(&log);
+            match printed.is_empty() {
+                true => self.fail("browser", &log.lines().collect::<Vec<_>>()),
+                false => self.fail("browser", &printed),
+            }
+            self.failures.extend(names.into_iter().map(String::from));
         }
         Ok(())
     }
 
-    /// The kernel's example schedulers, where the distribution has its source; a second run finds
-    /// them in the target directory.
-    fn examples(&self, target: &Path) -> Option<PathBuf> {
-        if std::env::var_os(EXAMPLES).is_some() {
+    /// Fetches published schedulers, as far as the registries have them. A second run finds them in
+    /// the target directory.
+    fn schedulers(&self, target: &Path) -> Option<PathBuf> {
+        if [SCHEDULERS, EXAMPLES].iter().any(|name| std::env::var_os(name).is_some()) {
             return None;
         }
-        let directory = target.join("sched-ext-examples");
+        let directory = target.join("scx-schedulers");
         if !directory.is_dir() {
-            let part = target.join("sched-ext-examples.part");
-            let mut fetch = Command::new(self.root.join("scripts/fetch-sched-ext-examples.sh"));
+            let part = target.join("scx-schedulers.part");
+            let mut fetch = Command::new(self.root.join("scripts/fetch-scx-schedulers.sh"));
             fetch.arg(&part);
-            let (_, succeeded) = self.logged("examples", fetch).ok()?;
+            let (_, succeeded) = self.logged("schedulers", fetch).ok()?;
             succeeded.then(|| fs::rename(&part, &directory).ok()).flatten()?;
         }
         directory.canonicalize().ok()
@@ -168,6 +251,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_are_chosen_by_name() {
+        let parse = |words: &[&str]| {
+            Parts::parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let names = |words: &[&str]| parse(words).unwrap().0.join(" ");
+        assert_eq!(names(&[]), "fmt clippy tidy wasm guest cargo-test browser");
+        assert_eq!(names(&["--with-bare"]), names(&[]) + " bare");
+        assert_eq!(names(&["tidy", "fmt"]), "tidy fmt");
+        assert!(parse(&["tidi"]).unwrap_err().starts_with("tidi: allowed are"));
+    }
+
+    #[test]
     fn steps_are_summed_up_and_named_if_they_fail() {
         let logs = tempfile::tempdir().unwrap();
         let mut tests = Tests {
@@ -175,6 +270,7 @@ mod tests {
             logs: logs.path().into(),
             sums: Sums::default(),
             failures: Vec::new(),
+            shown: Vec::new(),
             skips: Vec::new(),
         };
         for (name, script) in [
@@ -188,6 +284,7 @@ mod tests {
         }
         assert_eq!(tests.sums, Sums { passed: 1, failed: 1, skipped: 1 });
         assert_eq!(tests.failures, ["fails"]);
+        assert_eq!(tests.shown, ["=== fails failed:", "    SKIP fails: no cause"]);
         let log = fs::read_to_string(logs.path().join("passes.log")).unwrap();
         assert_eq!(log, "well\ndone\n");
     }

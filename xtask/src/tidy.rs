@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The house style as a check: what a reviewer should not have to look for.
+//! The house style as a check, so that reviewers need not look for it.
 //!
 //! - Files have at most 1,000 lines, functions 70 lines, lines 100 characters.
 //! - Every source begins with its licence.
@@ -20,18 +20,18 @@ const FILE_LINES_MAX: usize = 1_000;
 const FUNCTION_LINES_MAX: usize = 70;
 const LINE_CHARS_MAX: usize = 100;
 
-/// Directories that hold no source of ours.
+/// Directories without sources of ours.
 const SKIPPED: [&str; 8] =
     ["target", ".git", "node_modules", "results", "vendor", "snapshots", "corpus", "golden"];
 
-/// Endings of files that are source, with what begins a comment there.
+/// Endings of source files, with the start of a comment in each.
 const SOURCES: [&str; 9] = ["rs", "c", "h", "sh", "js", "mjs", "py", "css", "toml"];
 
 /// Endings of other files whose text is checked.
 const TEXTS: [&str; 4] = ["md", "yml", "yaml", "txt"];
 
-/// Words that may not stand in source, and why. Written in two parts so that this list does not
-/// find itself.
+/// Words that sources must not contain, with reasons. Each is written in two parts, so that this
+/// list does not match itself.
 fn banned() -> Vec<(String, &'static str)> {
     let joined = |a: &str, b: &str| format!("{a}{b}");
     vec![
@@ -44,7 +44,7 @@ fn banned() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Paths of one machine only.
+/// Paths that exist on one machine only.
 fn machine_paths() -> Vec<String> {
     ["/wo|rk/", "/tmp/w|t", "/ro|ot/", "/ho|me/"].iter().map(|p| p.replace('|', "")).collect()
 }
@@ -127,7 +127,7 @@ fn check_line(line: &str, source: bool, mut problem: impl FnMut(String)) {
         problem("blanks at the end of the line".into());
     }
     for path in machine_paths() {
-        // A folder deep in a longer path may be called like one, as in sysfs.
+        // A folder inside a longer path may have this name, as in sysfs.
         let begins = |at: usize| {
             !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
         };
@@ -188,12 +188,12 @@ fn long_functions(text: &str) -> Vec<String> {
     }
 }
 
-/// From the first line of the signature to the last of the body.
+/// The lines from the start of the signature to the end of the body.
 fn body_span(signature: Span, block: Span) -> Span {
     signature.join(block).unwrap_or(block)
 }
 
-/// Tests that say that they are skipped in a form of their own, which nobody counts.
+/// Tests that report a skip in their own form, which the summary does not count.
 fn own_skips(name: &str, text: &str) -> Vec<String> {
     if !name.starts_with("crates/") || name.starts_with("crates/testing/") {
         return Vec::new();
@@ -202,7 +202,7 @@ fn own_skips(name: &str, text: &str) -> Vec<String> {
     found.map(|(number, _)| format!(":{number}: skip a test with schedlab_testing::skip")).collect()
 }
 
-/// Rows of a table that follow no head, as where a blank line cuts it: they are shown as text.
+/// Rows of a table without a head, for example after a blank line: a page shows them as text.
 fn headless_tables(text: &str) -> Vec<String> {
     let is_row = |line: &str| line.trim_start().starts_with('|');
     let is_rule = |line: &str| is_row(line) && line.chars().all(|c| "|-: ".contains(c));
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(problems("a.rs", &body(68)), [""; 0]);
         let found = problems("a.rs", &body(69));
         assert_eq!(found, [":2: function f has 71 lines, at most 70"]);
-        // Methods, default methods and functions in functions count too.
+        // Methods, default methods and nested functions count too.
         let method = format!("struct S;\nimpl S {{\n{}}}\n", body(69));
         assert_eq!(problems("a.rs", &method).len(), 1);
     }

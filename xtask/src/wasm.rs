@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds the pure crates for wasm32, runs them in node, and compares what they compute with what
-//! this machine computes: a difference is a defect, for the same input gives the same bytes
-//! everywhere.
+//! Builds the pure crates for wasm32, runs them in node, and compares the results with those of
+//! this machine. A difference is a defect, because the same input gives the same bytes everywhere.
 
 use std::path::Path;
 use std::process::Command;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PACKAGE: &str = "schedlab-wasm";
-/// Of the pure crates the one that no simulated run needs: it is built and not run.
+/// The pure crate that no simulated run needs. It is only built.
 const BUILT_ONLY: &str = "schedlab-scx";
 
-/// What is missing on this machine, and what to do about it.
+/// What this machine lacks, with a remedy.
 pub fn missing(root: &Path) -> Option<String> {
     let libraries = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])
@@ -27,7 +26,7 @@ pub fn missing(root: &Path) -> Option<String> {
     (!has_node).then(|| "node is not installed; install the package nodejs".into())
 }
 
-/// Builds, runs and compares; gives problems.
+/// Builds, runs and compares. Returns the problems.
 pub fn check(root: &Path, target: &Path) -> Result<Vec<String>, String> {
     let mut build = crate::cargo();
     build.args(["build", "--lib", "--target", TARGET]);
@@ -40,7 +39,7 @@ pub fn check(root: &Path, target: &Path) -> Result<Vec<String>, String> {
     Ok(differences(&native, &wasm))
 }
 
-/// What a command prints; an error if it fails.
+/// The output of a command; an error if it fails.
 fn printed(root: &Path, command: &mut Command) -> Result<String, String> {
     let output = command
         .current_dir(root)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `./lab`, with stand-ins for what it calls: which steps it takes, in which order, and what it
-//! does where kernels cannot be fetched.
+//! `./lab`, with stand-ins for the programs that it calls: its steps, their order, and its
+//! behaviour when it cannot fetch kernels.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A copy of the script in a directory where every program it calls only notes its arguments.
+/// A copy of the script in a directory where every program that it calls only records its
+/// arguments.
 struct Lab {
     folder: tempfile::TempDir,
 }
 
 impl Lab {
-    /// `schedlab kernel get` ends with this exit code.
+    /// Makes a copy whose `schedlab kernel get` ends with this exit code.
     fn new(kernels_code: u32) -> Self {
         let lab = Self { folder: tempfile::tempdir().unwrap() };
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab");
@@ -49,7 +50,7 @@ impl Lab {
         command.env_remove("CARGO_TARGET_DIR").output().unwrap()
     }
 
-    /// What was called, without the arguments behind the second.
+    /// The recorded calls, without arguments after the second.
     fn calls(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let short = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");

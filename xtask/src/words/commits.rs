@@ -7,26 +7,27 @@ use std::process::Command;
 
 const SUBJECT_CHARS_MAX: usize = 72;
 const BODY_CHARS_MAX: usize = 100;
-/// Added and removed lines of a change that needs no body.
+/// Maximum number of added and removed lines of a change without a body.
 const TRIVIAL_LINES_MAX: usize = 30;
 
-/// A commit without parents in this clone may be a merge: `git log --no-merges` cannot tell.
+/// Subjects of git's own messages. A commit without parents in this clone may be a merge, which
+/// `git log --no-merges` cannot detect.
 const OF_GIT: [&str; 2] = ["Merge ", "Revert "];
 
-/// Words that end like a past tense or a gerund and are imperatives.
+/// Imperatives that end like a past tense or a gerund.
 const IMPERATIVES: [&str; 9] =
     ["bring", "embed", "exceed", "feed", "need", "proceed", "seed", "speed", "string"];
 
 struct Commit<'a> {
     id: &'a str,
     message: &'a str,
-    /// Added and removed lines.
+    /// Number of added and removed lines.
     lines: usize,
 }
 
-/// Problems of the commits after [`Rules::commits_after`] in the repository at `root`. None where
-/// that commit is unknown, as in a shallow clone, where there is no git directory, or no git: which
-/// commits are new cannot be seen there.
+/// Problems of the commits after [`Rules::commits_after`] in the repository at `root`. Empty if it
+/// cannot know which commits are new: that commit is unknown (as in a shallow clone), there is no
+/// git directory, or no git.
 pub fn check(root: &Path, rules: &Rules) -> Result<Vec<String>, String> {
     if !root.join(".git").exists() || Command::new("git").arg("--version").output().is_err() {
         return Ok(Vec::new());
@@ -63,7 +64,7 @@ fn parse(log: &str) -> Vec<Commit<'_>> {
         .collect()
 }
 
-/// The sum of `1 file changed, 2 insertions(+), 3 deletions(-)`.
+/// The sum of insertions and deletions in `1 file changed, 2 insertions(+), 3 deletions(-)`.
 fn changed_lines(stat: &str) -> usize {
     let numbers = stat.split(',').filter(|part| part.contains("(+)") || part.contains("(-)"));
     numbers.filter_map(|part| part.split_whitespace().next()?.parse::<usize>().ok()).sum()
@@ -101,7 +102,7 @@ fn check_commit(commit: &Commit, rules: &Rules) -> Vec<String> {
     found.into_iter().map(|what| format!("commit {}: {what}: {subject}", commit.id)).collect()
 }
 
-/// What is wrong with the form `area: imperative summary`.
+/// The problem with the form `area: imperative summary`, if any.
 fn subject_problem(subject: &str) -> Option<String> {
     let is_area = |area: &str| {
         let of_area = |c: char| c.is_ascii_alphanumeric() || "-_./, ".contains(c);
@@ -191,7 +192,7 @@ mod tests {
         fs::write(root.join("a"), "y\n").unwrap();
         run(&["commit", "-q", "-a", "-m", "a: write y"]);
 
-        // In a clone that does not reach back to the first commit nothing is known to be new.
+        // In a clone without the first commit, no commit counts as new.
         assert_eq!(check(root, &rules()).unwrap(), [""; 0]);
 
         let rules = Rules { commits_after: first, ..rules() };

@@ -16,9 +16,10 @@ use texts::Block;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// The longest sentence, or part of one up to a semicolon, in words outside of code.
+    /// Maximum number of words in a sentence, or in its part up to a semicolon; code does not
+    /// count.
     sentence_words_max: usize,
-    /// The newest commit whose message, and those before it, is not checked.
+    /// The newest commit whose message is not checked; nor are those before it.
     commits_after: String,
     /// Pages in Markdown, studies and Rust sources whose texts are checked: files and directories.
     texts: Vec<String>,
@@ -27,15 +28,15 @@ pub struct Rules {
     word: Vec<Word>,
 }
 
-/// A word or phrase that is refused.
+/// A refused word or phrase.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Word {
-    /// In lower case, words separated by one blank.
+    /// The phrase in lower case, with one blank between words.
     find: String,
-    /// What to write, as the end of the sentence "... : write ...".
+    /// The replacement, as the end of the sentence "... : write ...".
     instead: String,
-    /// Longer phrases that contain it and are allowed.
+    /// Allowed longer phrases that contain it.
     #[serde(default)]
     except: Vec<String>,
 }
@@ -90,7 +91,7 @@ impl Rules {
         problems.into_iter().map(with_line).collect()
     }
 
-    /// Refused words of a text, with their offsets.
+    /// Refused words in a text, with their offsets.
     fn refused(&self, text: &str) -> Vec<(usize, String)> {
         let text = text.to_ascii_lowercase();
         let mut found = Vec::new();
@@ -109,7 +110,7 @@ impl Rules {
     }
 }
 
-/// Offsets of a phrase in a text, where no letter or digit precedes or follows it.
+/// Offsets of a phrase in a text, without a letter or digit before or after it.
 fn occurrences<'a>(text: &'a str, phrase: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     text.match_indices(phrase).map(|(at, _)| at).filter(move |&at| {
@@ -140,7 +141,7 @@ fn words_of(sentence: &str) -> usize {
     sentence.split(' ').filter(|word| word.contains(char::is_alphanumeric)).count()
 }
 
-/// Whether two dashes of the sentence separate clauses: those between figures do not.
+/// Whether two dashes of the sentence separate clauses. Dashes between figures do not.
 fn has_dash_chain(sentence: &str) -> bool {
     let separates = |at: usize| !sentence[..at].ends_with(|c: char| c.is_ascii_digit());
     let dashes = sentence.match_indices(['\u{2014}', '\u{2013}']);
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(rules().check_file("docs/a.md", "A b c d e f `g` `h i`."), [""; 0]);
         assert_eq!(rules().check_file("docs/a.md", "- A b c d\n- e f g h\n"), [""; 0]);
         assert_eq!(rules().check_file("docs/a.md", "| a b c d | e f g h |\n"), [""; 0]);
-        // A semicolon divides it, an abbreviation in the middle does not.
+        // A semicolon splits it; an abbreviation in the middle does not.
         assert_eq!(rules().check_file("docs/a.md", "A b c d; e f g h."), [""; 0]);
         assert_eq!(rules().check_file("docs/a.md", "A b c, e.g. d e f.").len(), 1);
     }

@@ -37,7 +37,7 @@ pub fn of_page(text: &str) -> Vec<Block> {
     blocks((1..).zip(text.lines()))
 }
 
-/// Blocks of a study in TOML. What cannot be parsed has none: the study's own tests find it.
+/// Blocks of a study in TOML. Text that cannot be parsed has none; the study's own tests report it.
 pub fn of_study(text: &str) -> Vec<Block> {
     let mut found = Vec::new();
     if let Ok(table) = DeTable::parse(text) {
@@ -69,12 +69,12 @@ fn of_value(text: &str, value: &DeValue, found: &mut Vec<Block>) {
     }
 }
 
-/// Lines of a string as it is written, without quotes and without the `\` before a line's end.
+/// Lines of a string as written, without quotes and without the `\` at a line's end.
 fn string_lines(written: &str) -> impl Iterator<Item = &str> {
     written.trim_matches(['"', '\'']).lines().map(|line| line.trim_end_matches('\\'))
 }
 
-/// Blocks of a Rust source. A source that cannot be parsed has none: the compiler finds it.
+/// Blocks of a Rust source. A source that cannot be parsed has none; the compiler reports it.
 pub fn of_source(text: &str, strings: Strings) -> Vec<Block> {
     let Ok(tokens) = TokenStream::from_str(text) else { return Vec::new() };
     let mut docs: Vec<(usize, String)> = Vec::new();
@@ -91,7 +91,7 @@ pub fn of_source(text: &str, strings: Strings) -> Vec<Block> {
     });
     let mut found = Vec::new();
     for lines in docs.chunk_by(|(line, _), (next, _)| line + 1 == *next) {
-        // The blank after the slashes is no indentation.
+        // The blank after the slashes is not indentation.
         let text = |text: &'_ str| -> String { text.strip_prefix(' ').unwrap_or(text).into() };
         let lines: Vec<(usize, String)> = lines.iter().map(|(n, t)| (*n, text(t))).collect();
         found.extend(blocks(lines.iter().map(|(line, text)| (*line, text.as_str()))));
@@ -123,7 +123,7 @@ fn of_tokens(tokens: TokenStream, in_attribute: bool, string: &mut impl FnMut(us
     }
 }
 
-/// Divides numbered lines of Markdown into blocks. Indented and fenced code is left out.
+/// Splits numbered lines of Markdown into blocks. Leaves out indented and fenced code.
 fn blocks<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Vec<(usize, &str)> = Vec::new();
@@ -163,7 +163,7 @@ fn begins_item(text: &str) -> bool {
         || (numbered.len() < text.len() && numbered.starts_with(". "))
 }
 
-/// Makes a block of the open lines.
+/// Makes a block from the open lines.
 fn close(open: &mut Vec<(usize, &str)>, found: &mut Vec<Block>) {
     let mut block = Block { text: String::new(), lines: Vec::new() };
     for (number, line) in open.drain(..) {
@@ -179,7 +179,8 @@ fn close(open: &mut Vec<(usize, &str)>, found: &mut Vec<Block>) {
     }
 }
 
-/// The text with `` ` `` for every byte of code, targets of links and addresses: offsets stay.
+/// The text with `` ` `` for every byte of code, targets of links and addresses. Offsets stay
+/// valid.
 pub fn without_code(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
