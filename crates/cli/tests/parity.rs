@@ -50,17 +50,33 @@ fn request(workload: &Workload) -> RunRequest {
     RunRequest::new(workload.clone(), "linux-6.12", CpuMask::first(1))
 }
 
+/// Number of real runs of which one must have the simulated order: other load on the machine disturbs
+/// single runs, a defect disturbs all of them.
+const ATTEMPTS: usize = 5;
+
 /// Plays the workload in both lanes, compares the orders and returns the order.
 fn same_order(workload: &Workload) -> Vec<String> {
     let mut simulated = MemorySink::default();
     let request = request(workload);
     SimLane::default().run(&request, &mut simulated).expect("the simulation succeeds");
-    let mut real = MemorySink::default();
     let cpus = schedlab_host::allowed_cpus().first_cpu().map(CpuMask::only).unwrap();
     let request = HostRequest { cpus, ..HostRequest::new(workload.clone(), 1) };
-    HostLane.play(&request, &mut real).expect("the run succeeds");
-    assert_eq!(progress(&simulated), progress(&real), "simulated and real order");
-    progress(&real).iter().map(ToString::to_string).collect()
+    let order_of = |sink: &MemorySink| -> Vec<String> {
+        progress(sink).into_iter().map(ToString::to_string).collect()
+    };
+    let expected = order_of(&simulated);
+    let mut others = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let _turn = schedlab_testing::turn();
+        let mut real = MemorySink::default();
+        HostLane.play(&request, &mut real).expect("the run succeeds");
+        let order = order_of(&real);
+        if order == expected {
+            return order;
+        }
+        others.push(order);
+    }
+    panic!("simulated {expected:?}, real {others:?}");
 }
 
 fn has_rights() -> bool {
@@ -201,6 +217,7 @@ fn a_deadline_task_gets_its_share() {
     let modelled = SimLane::default().run(&request, &mut MemorySink::default()).unwrap();
     let modelled = modelled.measures.tasks[0].turnaround_ns.unwrap();
     assert!((14 * 20 * MS..16 * 20 * MS).contains(&modelled), "{modelled}");
+    let _turn = schedlab_testing::turn();
     let outcome = match HostLane.play(&HostRequest::new(workload, 1), &mut MemorySink::default()) {
         Ok(outcome) => outcome,
         Err(error @ HostError::Unavailable(_)) => {

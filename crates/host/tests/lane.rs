@@ -212,6 +212,7 @@ fn io_waits_for_the_device_and_leaves_no_file() {
     program.op(io(IoDirection::Write, false)).op(io(IoDirection::Read, false)).end_loop();
     let request = on_cpu0(Workload::new("io", vec![TaskSpec::new("io", program.build())]));
     let mut sink = MemorySink::default();
+    let _turn = schedlab_testing::turn();
     match HostLane.play(&request, &mut sink) {
         Err(error) if error.to_string().contains("O_DIRECT") => skip(error),
         Err(error) => panic!("{error}"),
@@ -373,6 +374,7 @@ fn deadline_tasks_run_and_too_many_are_not_admitted() {
     periodic.attr.deadline = deadline;
     let online = schedlab_host::allowed_cpus().weight();
     let mut request = HostRequest::new(Workload::new("w", vec![periodic]), 1);
+    let _turn = schedlab_testing::turn();
     match HostLane.play(&request, &mut NullSink) {
         Ok(outcome) => assert_eq!(outcome.tasks[0].nr_progress, 3),
         Err(error) if error.to_string().contains("root domain") => {

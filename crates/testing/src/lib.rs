@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Marks the running test as skipped: prints `SKIP name: reason` on one line, which
 /// `cargo xtask test` counts once for each test. The test then returns.
@@ -20,6 +21,14 @@ pub fn skip_named(name: &str, reason: impl Display) {
 
 fn line(name: &str, reason: &str) -> String {
     format!("SKIP {name}: {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Waits until no other test of this program holds a turn. Tests whose tasks run on this kernel under
+/// real-time policies hold one while they run: on one CPU they would delay each other's tasks.
+#[must_use = "the turn ends when the guard is dropped"]
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether `cargo xtask bless` runs this test. The test then writes the expected output.
