@@ -97,6 +97,31 @@ pub fn failures_of_cargo_test(log: &str) -> (Vec<&str>, Vec<&str>) {
     (printed, names)
 }
 
+/// Whether every failure is that of a named test: each program that failed came to its end.
+pub fn are_failures_named(log: &str) -> bool {
+    let ended = log.lines().filter(|line| line.starts_with("test result: FAILED")).count();
+    ended > 0 && ended == failed_programs(log).len()
+}
+
+/// The tests that passed, from the output of `cargo test` without `--quiet`.
+pub fn passed_of_cargo_test(log: &str) -> Vec<&str> {
+    let passed = |line| {
+        let name = str::strip_prefix(line, "test ")?.strip_suffix(" ... ok")?;
+        Some(name.strip_suffix(" - should panic").unwrap_or(name))
+    };
+    log.lines().filter_map(passed).collect()
+}
+
+/// The options of cargo that select the test programs in which a test failed, as cargo lists them
+/// after its last line: ``    `-p schedlab --test parity` ``.
+pub fn failed_programs(log: &str) -> Vec<Vec<&str>> {
+    let options = |line| {
+        let options = str::trim(line).strip_prefix('`')?.strip_suffix('`')?;
+        options.starts_with("-p ").then(|| options.split(' ').collect())
+    };
+    log.lines().filter_map(options).collect()
+}
+
 /// The test whose output begins after this line of libtest.
 fn output_of(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
@@ -208,6 +233,31 @@ mod tests {
         assert_eq!(names, ["m::c"]);
         assert!(printed.contains(&"left: 1") && !printed.contains(&"fine"), "{printed:?}");
         assert_eq!(failures_of_cargo_test(&good), (vec![], vec![]));
+    }
+
+    #[test]
+    fn programs_with_failed_tests_are_those_that_cargo_lists() {
+        let log = "error: test failed, to rerun pass `-p schedlab --test parity`\n\n\
+                   running 1 test\n`-p` is unknown\nerror: 2 targets failed:\n    \
+                   `-p schedlab --test parity`\n    `-p schedlab-model --doc`\n";
+        let programs =
+            [vec!["-p", "schedlab", "--test", "parity"], vec!["-p", "schedlab-model", "--doc"]];
+        assert_eq!(failed_programs(log), programs);
+        assert!(failed_programs("error: could not compile `a` (lib test)\n").is_empty());
+        let ended = "test result: FAILED. 4 passed; 1 failed\n";
+        assert!(are_failures_named(&format!("{ended}{ended}{log}")));
+        assert!(
+            !are_failures_named(&format!("{ended}{log}")),
+            "one program ended without a result"
+        );
+        assert!(!are_failures_named("error: could not compile"));
+    }
+
+    #[test]
+    fn tests_that_passed_are_named() {
+        let log = "running 3 tests\ntest m::a ... ok\ntest b - should panic ... ok\n\
+                   test c ... FAILED\n---- b stdout ----\ntested ... ok\n";
+        assert_eq!(passed_of_cargo_test(log), ["m::a", "b"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! test-logs in the target directory.
 
 use crate::sums::{self, Sums};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,6 +47,9 @@ impl Parts {
     }
 }
 
+/// So many failed tests at most are run a second time: more have a common cause.
+const REPEATED_MAX: usize = 8;
+
 /// Number of lines to show of a failed runner's log.
 const SHOWN_LINES: usize = 150;
 
@@ -59,6 +63,8 @@ struct Tests<'r> {
     shown: Vec<String>,
     /// Skipped tests with their reasons, shown at the end next to their number.
     skips: Vec<String>,
+    /// Tests that failed and passed when they were repeated alone, shown at the end too.
+    unsteady: Vec<String>,
 }
 
 /// Runs these parts of the tests of the repository at `root`; `Ok(true)`: none failed.
@@ -82,10 +88,14 @@ pub fn run(root: &Path, target: &Path, parts: &Parts) -> Result<bool, String> {
         failures: Vec::new(),
         shown: Vec::new(),
         skips: Vec::new(),
+        unsteady: Vec::new(),
     };
     tests.parts(target, parts)?;
     tests.shown.iter().for_each(|line| println!("{line}"));
     tests.skips.iter().for_each(|line| println!("{line}"));
+    if !tests.unsteady.is_empty() {
+        println!("passed only when repeated alone: {}", tests.unsteady.join(", "));
+    }
     if !tests.failures.is_empty() {
         let logs = tests.logs.display();
         println!("failed: {}; whole logs are in {logs}", tests.failures.join(", "));
@@ -168,37 +178,85 @@ impl Tests<'_> {
         Ok(())
     }
 
-    /// Runs the tests of all crates.
+    /// Runs the tests of all crates. Tests on the running kernel and in guests may fail on a busy
+    /// machine where the code does not: what fails is run a second time, one test after the other.
     fn cargo_test(&mut self, schedulers: Option<PathBuf>) -> Result<(), String> {
-        let args = ["test", "--workspace", "--no-fail-fast", "--quiet", "--", "--show-output"];
-        let mut command = cargo(&args);
-        command.env("INSTA_UPDATE", "no").env("INSTA_FORCE_PASS", "0");
-        if let Some(schedulers) = schedulers {
-            let kernel = schedulers.join("kernel");
-            command.envs(kernel.is_dir().then_some((EXAMPLES, kernel)));
-            command.env(SCHEDULERS, schedulers);
-        }
-        let (log, succeeded) = self.logged("cargo-test", command)?;
+        let command = |selected: &[&str], of_libtest: &[&str]| {
+            let mut command = cargo(&["test"]);
+            command.args(selected).args(["--no-fail-fast", "--", "--show-output"]);
+            command.args(of_libtest).env("INSTA_UPDATE", "no").env("INSTA_FORCE_PASS", "0");
+            if let Some(schedulers) = &schedulers {
+                let kernel = schedulers.join("kernel");
+                command.envs(kernel.is_dir().then_some((EXAMPLES, kernel)));
+                command.env(SCHEDULERS, schedulers);
+            }
+            command
+        };
+        let (log, succeeded) =
+            self.logged("cargo-test", command(&["--workspace", "--quiet"], &[]))?;
         let (mut sums, reasons) = sums::of_cargo_test(&log);
         self.skips.extend(reasons.into_iter().map(String::from));
         if !succeeded {
             // If no test failed, one did not compile or ended its process.
             sums.failed = sums.failed.max(1);
-            let is_talk = |line: &str| {
-                line.starts_with("test result: ok")
-                    || line.starts_with("running ")
-                    || line.bytes().all(|byte| matches!(byte, b'.' | b' '))
-            };
-            let (printed, names) = sums::failures_of_cargo_test(&log);
-            let shown: Vec<&str> = match printed.is_empty() {
-                true => log.lines().filter(|line| !is_talk(line)).collect(),
-                false => printed,
-            };
-            self.fail("cargo-test", &shown);
-            self.failures.extend(names.into_iter().map(String::from));
+            let (printed, mut names) = sums::failures_of_cargo_test(&log);
+            if (1..=REPEATED_MAX).contains(&names.len()) && sums::are_failures_named(&log) {
+                println!("cargo-test: failed, running again: {}", names.join(", "));
+                printed.iter().for_each(|line| println!("    {line}"));
+                let repeated = self.repeated(&log, &names, command)?;
+                names.retain(|name| !repeated.contains(*name));
+                sums.passed += sums.failed - names.len() as u64;
+                sums.failed = names.len() as u64;
+                self.unsteady.extend(repeated);
+            }
+            if sums.failed > 0 {
+                self.show_failed(&log, &printed);
+                self.failures.extend(names.into_iter().map(String::from));
+            }
         }
         self.sums += sums;
         Ok(())
+    }
+
+    /// Repeats the tests with these names alone, in every program with a failed test. Returns those
+    /// that pass in all programs that have them.
+    fn repeated(
+        &self,
+        log: &str,
+        names: &[&str],
+        command: impl Fn(&[&str], &[&str]) -> Command,
+    ) -> Result<BTreeSet<String>, String> {
+        let mut of_libtest = vec!["--test-threads=1", "--exact"];
+        of_libtest.extend(names);
+        let (mut passed, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        for (nr, program) in sums::failed_programs(log).into_iter().enumerate() {
+            let name = format!("cargo-test-again-{nr}");
+            let (log, succeeded) = self.logged(&name, command(&program, &of_libtest))?;
+            let failures = sums::failures_of_cargo_test(&log).1;
+            if !succeeded && failures.is_empty() {
+                return Ok(BTreeSet::new());
+            }
+            failed.extend(failures.into_iter().map(String::from));
+            passed.extend(sums::passed_of_cargo_test(&log).into_iter().map(String::from));
+        }
+        let of_names = |name: &String| names.contains(&name.as_str());
+        Ok(passed.into_iter().filter(|name| of_names(name) && !failed.contains(name)).collect())
+    }
+
+    /// Keeps what failed tests printed; the whole log if none did, as when one does not compile.
+    fn show_failed(&mut self, log: &str, printed: &[&str]) {
+        let is_talk = |line: &str| {
+            line.starts_with("test result: ok")
+                || line.starts_with("running ")
+                || line.bytes().all(|byte| matches!(byte, b'.' | b' '))
+        };
+        match printed.is_empty() {
+            true => {
+                let lines: Vec<&str> = log.lines().filter(|line| !is_talk(line)).collect();
+                self.fail("cargo-test", &lines);
+            }
+            false => self.fail("cargo-test", printed),
+        }
     }
 
     /// Runs the tests of the report in a headless browser, which node counts. A browser on a busy
@@ -272,6 +330,7 @@ mod tests {
             failures: Vec::new(),
             shown: Vec::new(),
             skips: Vec::new(),
+            unsteady: Vec::new(),
         };
         for (name, script) in [
             ("passes", "echo well; echo done >&2"),
