@@ -229,7 +229,8 @@ impl Tests<'_> {
         let mut of_libtest = vec!["--test-threads=1", "--exact"];
         of_libtest.extend(names);
         let (mut passed, mut failed) = (BTreeSet::new(), BTreeSet::new());
-        for (nr, program) in sums::failed_programs(log).into_iter().enumerate() {
+        for (nr, mut program) in sums::failed_programs(log).into_iter().enumerate() {
+            program.insert(0, "--workspace");
             let name = format!("cargo-test-again-{nr}");
             let (log, succeeded) = self.logged(&name, command(&program, &of_libtest))?;
             let failures = sums::failures_of_cargo_test(&log).1;

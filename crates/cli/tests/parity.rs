@@ -50,8 +50,8 @@ fn request(workload: &Workload) -> RunRequest {
     RunRequest::new(workload.clone(), "linux-6.12", CpuMask::first(1))
 }
 
-/// Number of real runs of which one must have the simulated order: other load on the machine disturbs
-/// single runs, a defect disturbs all of them.
+/// Number of real runs of which one must have the simulated order: other load disturbs
+/// single runs, a defect all of them.
 const ATTEMPTS: usize = 5;
 
 /// Plays the workload in both lanes, compares the orders and returns the order.

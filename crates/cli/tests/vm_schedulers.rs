@@ -102,9 +102,11 @@ fn an_object_is_loaded_as_its_source_is() {
     let of = |scheduler: &str| json(&[&args[..], &["--scheduler", scheduler]].concat());
     let (file, name) = (of(path), of("rr"));
     assert_eq!(setting(&file, "vm.object"), setting(&name, "vm.object"));
-    // The name of a file is longer, which moves times by nanoseconds.
+    // The name of a file is longer, which moves times by nanoseconds: a task that ends near a tick
+    // may need another turn.
     let switches = |run: &Value| run["measures"]["totals"]["nr_switches"].as_u64().unwrap();
-    assert_eq!(switches(&file), switches(&name));
+    let (file, name) = (switches(&file), switches(&name));
+    assert!(file.abs_diff(name) <= 2, "{file} {name}");
 }
 
 #[test]

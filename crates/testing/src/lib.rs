@@ -23,8 +23,8 @@ fn line(name: &str, reason: &str) -> String {
     format!("SKIP {name}: {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Waits until no other test of this program holds a turn. Tests whose tasks run on this kernel under
-/// real-time policies hold one while they run: on one CPU they would delay each other's tasks.
+/// Waits until no other test of this program holds a turn. Tests whose tasks run on this kernel
+/// under real-time policies hold one meanwhile: on one CPU they would delay each other's tasks.
 #[must_use = "the turn ends when the guard is dropped"]
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
