@@ -22,6 +22,8 @@ pub struct Answer {
     pub measure: &'static str,
     /// The contender with the lowest mean, and the mean (ns).
     pub best: (String, f64),
+    /// Other contenders with the same mean.
+    pub tied: Vec<String>,
     /// The contender with the highest mean, and the mean (ns).
     pub worst: (String, f64),
     /// Highest divided by lowest; `None` if the lowest is 0.
@@ -50,6 +52,11 @@ pub fn answer(contenders: &[Contender<'_>]) -> Option<Answer> {
         (best.1.mean < worst.1.mean).then(|| Answer {
             measure: words_of(measure),
             best: (best.0.clone(), best.1.mean),
+            tied: means
+                .iter()
+                .filter(|(label, of)| of.mean == best.1.mean && *label != best.0)
+                .map(|(label, _)| (*label).clone())
+                .collect(),
             worst: (worst.0.clone(), worst.1.mean),
             ratio: ratio.map(|found| found.ratio),
             // An interval without width says that nothing varies: the sentence leaves it out.
@@ -72,17 +79,31 @@ impl Answer {
             );
         }
         let value = duration(self.best.1);
+        let (winners, have) = self.winners();
         let Some(ratio) = self.ratio else {
             let highest = duration(self.worst.1);
-            return format!("{best} has the lowest {measure}: {value}; {worst} has {highest}.");
+            return format!(
+                "{winners} {have} the lowest {measure}: {value}; {worst} has {highest}."
+            );
         };
         let interval = self.ci95.map_or_else(String::new, |[low, high]| {
             format!(" [{}, {}]", digits(low), digits(high))
         });
         format!(
-            "{best} has the lowest {measure}: {value}, {}{interval} times lower than {worst}.",
+            "{winners} {have} the lowest {measure}: {value}, {}{interval} times lower than {worst}.",
             digits(ratio)
         )
+    }
+
+    /// All with the lowest mean, and the verb for so many.
+    fn winners(&self) -> (String, &'static str) {
+        let best = &self.best.0;
+        match &self.tied[..] {
+            [] => (best.clone(), "has"),
+            [one] => (format!("{best} and {one}"), "have"),
+            [one, two] => (format!("{best}, {one} and {two}"), "have"),
+            [one, more @ ..] => (format!("{best}, {one} and {} others", more.len()), "have"),
+        }
     }
 }
 
@@ -136,6 +157,19 @@ mod tests {
         assert!(text.contains("does not differ clearly"), "{text}");
         let text = said(&[("a", &noisy), ("b", &fast[..1])]).unwrap();
         assert!(text.contains("does not differ clearly"), "one run alone: {text}");
+    }
+
+    #[test]
+    fn all_that_share_the_lowest_value_are_named() {
+        let (zero, some) = (runs(&[Some(0)], 1), runs(&[Some(9)], 1));
+        let text = said(&[("a", &zero), ("b", &some), ("c", &zero)]).unwrap();
+        assert_eq!(text, "a and c have the lowest p99 wake-up latency: 0 ns; b has 9 ns.");
+        let few = runs(&[Some(3)], 1);
+        let text = said(&[("a", &few), ("b", &few), ("c", &few), ("d", &few), ("e", &some)]);
+        let text = text.unwrap();
+        assert!(
+            text.starts_with("a, b and 2 others have the lowest p99 wake-up latency: 3 ns, 3.00")
+        );
     }
 
     #[test]
