@@ -196,18 +196,27 @@ impl Schedulers {
         let own = || self.settings.iter().filter(|set| set.is_for(name));
         let core = own().rfind(|set| set.name == SCX_CORE);
         let core = core.and_then(|set| CoreRules::of(set.value.parse().ok()?));
-        let options = compile_options(&self.scx, core.unwrap_or(&CORES[0]).version);
-        let native = NativeScheduler::compile(path, &options).map_err(refused)?;
+        let mut options = compile_options(&self.scx, core.unwrap_or(&CORES[0]).version);
+        let plain = NativeScheduler::compile(path, &options).map_err(refused)?;
+        options.is_counted = self.wanted.as_ref().is_some_and(|wanted| wanted.coverage);
         let native = match &self.wanted {
-            Some(wanted) => self.inspect(name, &native, wanted)?,
-            None => native,
+            Some(wanted) if options.is_counted => {
+                let counted = NativeScheduler::compile(path, &options).map_err(refused)?;
+                self.inspect(name, &counted, wanted)?
+            }
+            Some(wanted) => self.inspect(name, &plain, wanted)?,
+            None => plain.clone(),
         };
         let arrays = native.array_options();
         let values: Vec<(String, String)> = own()
             .filter(|set| arrays.contains(&set.name))
             .map(|set| (set.name.clone(), set.value.clone()))
             .collect();
-        let scheduler = native.scheduler(name, &values).map_err(refused)?;
+        let mut scheduler = native.scheduler(name, &values).map_err(refused)?;
+        if options.is_counted {
+            // Counting changes the code and no decision.
+            scheduler.digest = plain.scheduler(name, &values).map_err(refused)?.digest;
+        }
         let missing = native.missing_setup(&values).map_err(refused)?;
         Ok(Compiled { scheduler: Arc::new(scheduler), arrays, missing })
     }
@@ -272,6 +281,7 @@ fn compile_options(
         setup: scx.setup.clone(),
         kernel,
         is_checked: scx.checks == ScxChecks::On,
+        is_counted: false,
         cache: Cache::of_user().ok().map(|cache| cache.root().join("native")),
     }
 }

@@ -113,3 +113,89 @@ fn a_run_too_short_to_see_a_stall_is_told() {
     assert_eq!(long.code, 1, "{}", long.stderr);
     assert!(long.stderr.contains("hog-2[1002] failed to run for"), "{}", long.stderr);
 }
+
+/// A scheduler with lines that one CPU reaches, two CPUs reach, and none.
+const COVERED: &str = r#"#include <scx/common.bpf.h>
+
+static u64 share(u64 nr)
+{
+	if (nr > 1000000)
+		return 1;
+	return nr;
+}
+
+static void never(void)
+{
+	bpf_printk("never");
+}
+
+void BPF_STRUCT_OPS(covered_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 sum = 0;
+
+	for (int i = 0; i < 3; i++)
+		sum += share(i);
+	if (scx_bpf_nr_cpu_ids() == 2) {
+		sum += 2;
+		sum += 3;
+	}
+	if (sum == 99)
+		never();
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+SCX_OPS_DEFINE(covered_ops, .enqueue = (void *)covered_enqueue, .name = "covered");
+"#;
+
+/// The counts of the lines in LCOV's format.
+fn counts(lcov: &str) -> Vec<(u32, u64)> {
+    let lines = lcov.lines().filter_map(|line| line.strip_prefix("DA:")?.split_once(','));
+    lines.map(|(line, count)| (line.parse().unwrap(), count.parse().unwrap())).collect()
+}
+
+#[test]
+fn coverage_counts_every_line_with_code() {
+    // More tasks than CPUs: tasks that find an idle CPU are not enqueued.
+    const WORKLOAD: &str = "hogs:n=4,work=1ms";
+    if file("inspect.bpf.c").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, lcov) = (folder.path().join("covered.bpf.c"), folder.path().join("covered.info"));
+    std::fs::write(&source, COVERED).unwrap();
+    let source = source.to_str().unwrap();
+    let option = format!("--coverage={}", lcov.display());
+    let found = |cpus: &str, more: &[&str]| {
+        let args = ["sim", WORKLOAD, "--cpus", cpus, "--scheduler", source, &option];
+        let text = flat(&ok(&[&args[..], more].concat()).stdout);
+        (text, counts(&std::fs::read_to_string(&lcov).unwrap()))
+    };
+    let (text, one) = found("1", &[]);
+    let at = |counts: &[(u32, u64)], line: u32| {
+        counts.iter().find(|(own, _)| *own == line).map(|(_, count)| *count)
+    };
+    let calls = at(&one, 17).unwrap();
+    assert!(calls >= 2, "{one:?}");
+    assert_eq!(
+        (at(&one, 20), at(&one, 7), at(&one, 6)),
+        (Some(3 * calls), Some(3 * calls), Some(0))
+    );
+    assert_eq!((at(&one, 22), at(&one, 26), at(&one, 12)), (Some(0), Some(0), Some(0)));
+    assert_eq!((at(&one, 2), at(&one, 9)), (None, None), "no code");
+    for part in ["line 6, in share", "never was never called", "line 26, in covered_enqueue"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (text, two) = found("2", &["--repetitions", "2"]);
+    assert_eq!((at(&two, 22), at(&two, 23)), (at(&two, 17), at(&two, 17)));
+    assert!(at(&two, 17) >= Some(2), "both runs count: {two:?}");
+    assert!(!text.contains("line 22"), "{text}");
+    let plain = ["sim", WORKLOAD, "--cpus", "1", "--scheduler", source, "--json"];
+    let mut result: Value =
+        serde_json::from_str(&ok(&[&plain[..], &["--coverage"]].concat()).stdout).unwrap();
+    assert_eq!(result["coverage"]["files"][0]["functions"][0]["name"], "share");
+    result.as_object_mut().unwrap().remove("coverage");
+    let without: Value = serde_json::from_str(&ok(&plain).stdout).unwrap();
+    assert_eq!(result["measures"], without["measures"], "counting changes no decision");
+    let refused = schedlab(&[&plain[..], &["--coverage", "--repetitions", "2"]].concat());
+    assert!(refused.code == 2 && refused.stderr.contains("--coverage=FILE"), "{}", refused.stderr);
+}

@@ -7,11 +7,13 @@
 //! are part of this program and are written to a private directory for the compiler.
 
 use super::cache::{Cache, Made, Slot};
+use super::coverage;
 use super::error::NativeError;
 use super::object::ObjectFile;
 use schedlab_model::KernelVersion;
 use schedlab_scx::CoreRules;
 use schedlab_scx_source::{SHARED_HEADERS, SYSTEM_HEADERS, SourceOptions, advice_on_headers};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,6 +37,9 @@ const FILES: &[(&str, &str)] = &[
     ("schedlab/scx_common.bpf.h", include_str!("../include/schedlab/scx_common.bpf.h")),
 ];
 
+/// Where coverage finds the files of this program, whose directory has another name in each call.
+pub const OWN_FILES: &str = "/schedlab-own";
+
 /// The C part of the run time.
 const RUN_TIME: &str = include_str!("../include/schedlab/rt.c");
 
@@ -49,6 +54,8 @@ pub struct CompileOptions {
     pub kernel: KernelVersion,
     /// Whether every load and store of the scheduler is checked when it runs.
     pub is_checked: bool,
+    /// Whether every region of the source counts how often it runs.
+    pub is_counted: bool,
     /// The cache directory; `None`: no cache.
     pub cache: Option<PathBuf>,
 }
@@ -57,7 +64,7 @@ impl Default for CompileOptions {
     fn default() -> Self {
         let kernel = CoreRules::default().version;
         let source = SourceOptions::default();
-        Self { source, setup: None, kernel, is_checked: true, cache: None }
+        Self { source, setup: None, kernel, is_checked: true, is_counted: false, cache: None }
     }
 }
 
@@ -217,7 +224,8 @@ const CHECKS: &[&str] = &[
 fn flags(options: &CompileOptions) -> Vec<String> {
     let own = ["-include", "schedlab/prelude.h", "-x", "c"];
     let checks = if options.is_checked { CHECKS } else { &[] };
-    let all = FLAGS.iter().chain(checks).chain(&own).map(|flag| (*flag).to_owned());
+    let counters = if options.is_counted { coverage::FLAGS } else { &[] };
+    let all = FLAGS.iter().chain(checks).chain(counters).chain(&own).map(|flag| (*flag).to_owned());
     let users = options.source.defines.iter().map(|define| format!("-D{define}"));
     let kernel = format!("-DSCHEDLAB_KERNEL={}", options.kernel.series_number());
     all.chain([kernel]).chain(users).collect()
@@ -252,6 +260,11 @@ impl Job<'_> {
     fn compile(&self, source: &Path, into: &Path, rule: &Path) -> Result<(), NativeError> {
         let mut command = Command::new(self.clang);
         command.args(&self.flags).arg("-MD").arg("-MF").arg(rule);
+        let mut own = OsString::from("-fcoverage-prefix-map=");
+        own.push(self.directory);
+        own.push("=");
+        own.push(OWN_FILES);
+        command.arg(own);
         for include in &self.includes {
             command.arg("-I").arg(include);
         }

@@ -272,6 +272,15 @@ impl Image {
         offset
     }
 
+    /// The counter of eight bytes at an offset of a section; `None`: the section does not have it.
+    pub fn counter(&self, object: usize, section: usize, offset: u64) -> Option<u64> {
+        let start = self.sections.get(object)?.get(section).copied().filter(|start| *start != 0)?;
+        let at = start.checked_add(offset)?;
+        let end = self.base + self.len as u64;
+        let is_within = at.checked_add(8).is_some_and(|last| last <= end);
+        is_within.then(|| u64::from_le_bytes(self.bytes(at, 8).try_into().expect("eight bytes")))
+    }
+
     /// Address of an offset of a section.
     pub fn address(&self, object: usize, section: usize, offset: u64) -> u64 {
         let start = self.sections[object][section];

@@ -15,8 +15,8 @@ use schedlab_scx::inspect::{
 use schedlab_scx::{Callback, Kernel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is to be kept of the next run, and what was kept of the last one. It shows one run: runs in
-/// parallel would mix.
+/// What is to be kept of the next run, and what was kept of the last one. It shows the lines and the
+/// maps of one run: runs in parallel would mix. Coverage is that of all runs.
 #[derive(Debug, Default)]
 pub struct Inspector {
     wanted: Wanted,
@@ -69,8 +69,12 @@ impl Inspector {
         });
     }
 
-    /// The scheduler of `run` ends: keeps its maps and variables, once.
+    /// The scheduler of `run` ends: keeps its maps and variables, once, and adds what it reached.
     pub(super) fn ends(&self, k: &Kernel<'_>, run: &Run) {
+        if self.wanted.coverage {
+            let reached = run.program.coverage.read(&run.image);
+            self.found().coverage.get_or_insert_default().add(reached);
+        }
         let Some(wanted) = &self.wanted.maps else { return };
         let mut found = self.found();
         if found.state.is_none() {

@@ -14,6 +14,7 @@
 mod cache;
 mod checks;
 mod compile;
+mod coverage;
 mod decode;
 mod division;
 mod dwarf;

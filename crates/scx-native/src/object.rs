@@ -21,6 +21,8 @@ pub enum Use {
     Data,
     /// Debug information: relocated and read, not loaded.
     Debug,
+    /// What counters stand for: read, not loaded.
+    Coverage,
     /// Not needed.
     Nothing,
 }
@@ -94,6 +96,10 @@ fn bad(error: impl std::fmt::Display) -> NativeError {
     NativeError::Internal(format!("the compiled object cannot be read: {error}"))
 }
 
+/// Sections that describe counters.
+const COVERAGE: [&str; 4] =
+    ["__llvm_covfun", "__llvm_covmap", "__llvm_prf_data", "__llvm_prf_names"];
+
 fn usage(section: &object::Section<'_, '_>, name: &str) -> Use {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
         return Use::Nothing;
@@ -104,6 +110,7 @@ fn usage(section: &object::Section<'_, '_>, name: &str) -> Use {
         _ if loaded && sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0 => Use::Text,
         // Constructors are never run.
         _ if name.starts_with(".init_array") || name.starts_with(".ctors") => Use::Nothing,
+        _ if COVERAGE.contains(&name) => Use::Coverage,
         _ if loaded => Use::Data,
         _ if name.starts_with(".debug_") => Use::Debug,
         _ => Use::Nothing,

@@ -5,7 +5,8 @@
 //! refuses it.
 
 use super::cache::hex;
-use super::compile::{CompileOptions, Compiled, compile};
+use super::compile::{CompileOptions, Compiled, OWN_FILES, compile};
+use super::coverage;
 use super::dwarf::{Debug, Map, Type, Variable, debug_address};
 use super::error::NativeError;
 use super::link::{Linked, link};
@@ -59,6 +60,8 @@ pub struct Program {
     pub maps: Vec<(usize, Map)>,
     /// Place of its `struct sched_ext_ops`: object, section, offset.
     pub ops: (usize, usize, u64),
+    /// Lines of its source and their counters, if it was compiled to count.
+    pub coverage: coverage::Map,
 }
 
 impl Program {
@@ -111,6 +114,7 @@ impl Program {
             debug.push(of);
         }
         let ops = find_ops(source, &objects)?;
+        let coverage = coverage::Map::new(&objects, OWN_FILES);
         let (source, setup, is_checked) = (source.to_owned(), None, false);
         Ok(Self {
             source,
@@ -124,6 +128,7 @@ impl Program {
             variables,
             maps,
             ops,
+            coverage,
         })
     }
 

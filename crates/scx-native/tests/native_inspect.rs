@@ -12,14 +12,18 @@ use std::sync::Arc;
 use support::{Case, Ran, hog, nice};
 
 fn compile() -> Option<NativeScheduler> {
+    compile_with(&CompileOptions::default())
+}
+
+fn compile_with(options: &CompileOptions) -> Option<NativeScheduler> {
     find_clang().map_err(schedlab_testing::skip).ok()?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native/inspect.bpf.c");
-    Some(NativeScheduler::compile(&path, &CompileOptions::default()).unwrap())
+    Some(NativeScheduler::compile(&path, options).unwrap())
 }
 
 fn all(lines: usize, elements: usize) -> Wanted {
     let maps = WantedMaps { names: Vec::new(), elements };
-    Wanted { lines: Some(lines), maps: Some(maps) }
+    Wanted { lines: Some(lines), maps: Some(maps), coverage: false }
 }
 
 /// Runs three hogs on two CPUs for 50 ms.
@@ -113,7 +117,7 @@ fn what_is_kept_has_a_bound_and_can_be_selected() {
     let Some(scheduler) = compile() else { return };
     let names = vec!["runs".to_owned(), "title".to_owned()];
     let maps = Some(WantedMaps { names, elements: 2 });
-    let (_, found) = run(&scheduler, Wanted { lines: None, maps });
+    let (_, found) = run(&scheduler, Wanted { lines: None, maps, coverage: false });
     let state = found.state.unwrap();
     assert_eq!((state.maps.len(), state.variables.len(), found.printk), (1, 1, None));
     let runs = &state.maps[0];
@@ -133,4 +137,31 @@ fn a_crash_leaves_what_there_was_and_looking_changes_no_result() {
     assert!(found.printk.unwrap().lines.len() > 3);
     let [one, two] = [all(9, 9), Wanted::default()].map(|wanted| run(&scheduler, wanted).0);
     assert!(one.trace.events.len() > 10 && one.trace.events == two.trace.events);
+}
+
+/// Every call of a callback and every line is counted, with checks and without, over all runs.
+#[test]
+fn coverage_counts_the_calls_of_every_run() {
+    for is_checked in [true, false] {
+        let options = CompileOptions { is_checked, is_counted: true, ..Default::default() };
+        let Some(scheduler) = compile_with(&options) else { return };
+        let wanted = Wanted { coverage: true, lines: Some(10_000), maps: None };
+        let inspector = Arc::new(Inspector::new(wanted));
+        let scheduler = scheduler.inspected_by(&inspector);
+        for _ in 0..2 {
+            let hogs = ["a", "b", "c"].map(|name| hog(name, nice(0)));
+            let ops = scheduler.ops(2, 250).unwrap();
+            Case::new(2, 50, hogs.into()).run_boxed(ops, Default::default()).outcome();
+        }
+        let found = inspector.take();
+        let ticks =
+            found.printk.unwrap().lines.iter().filter(|of| of.callback == "ops.tick").count();
+        let [file] = &found.coverage.unwrap().files[..] else { panic!("one file has code") };
+        assert!(file.path.ends_with("inspect.bpf.c"), "{}", file.path);
+        let tick = file.functions.iter().find(|of| of.name.ends_with("inspect_tick"));
+        let tick = tick.unwrap_or_else(|| panic!("{:?}", file.functions));
+        assert!(ticks > 20 && tick.calls >= ticks as u64, "{ticks} lines of {tick:?}");
+        let first = file.lines.iter().find(|of| of.line == tick.line).unwrap();
+        assert_eq!(first.count, tick.calls);
+    }
 }

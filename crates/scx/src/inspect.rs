@@ -12,6 +12,8 @@ pub struct Wanted {
     pub lines: Option<usize>,
     /// The maps; `None`: neither maps nor variables.
     pub maps: Option<WantedMaps>,
+    /// Which lines of the source are reached.
+    pub coverage: bool,
 }
 
 /// Which maps to keep, and how much of them.
@@ -33,6 +35,69 @@ pub struct Inspected {
     /// Maps and variables, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
+    /// Lines of the source, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
+}
+
+/// Which lines of a scheduler's source were reached, and how often.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Coverage {
+    /// Its files by path: sources and the headers beside them.
+    pub files: Vec<FileCoverage>,
+}
+
+/// The reached lines of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileCoverage {
+    /// Path, as the compiler was given it.
+    pub path: String,
+    /// Functions, in the order of their lines.
+    pub functions: Vec<FunctionCoverage>,
+    /// Lines with code.
+    pub lines: Vec<LineCoverage>,
+}
+
+/// A function of the source.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FunctionCoverage {
+    /// Name.
+    pub name: String,
+    /// Its first line, from 1.
+    pub line: u32,
+    /// Its last line.
+    pub last_line: u32,
+    /// Number of calls.
+    pub calls: u64,
+}
+
+/// A line with code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineCoverage {
+    /// Number, from 1.
+    pub line: u32,
+    /// How often it was executed.
+    pub count: u64,
+}
+
+impl Coverage {
+    /// Adds the counts of another run of the same scheduler.
+    pub fn add(&mut self, other: Self) {
+        if self.files.is_empty() {
+            *self = other;
+            return;
+        }
+        for (own, other) in self.files.iter_mut().zip(other.files) {
+            own.lines.iter_mut().zip(other.lines).for_each(|(own, other)| own.count += other.count);
+            for (own, other) in own.functions.iter_mut().zip(other.functions) {
+                own.calls += other.calls;
+            }
+        }
+    }
 }
 
 /// Lines of bpf_printk().

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `sim --printk --maps`: prints what a .bpf.c printed, and its maps and variables at the end.
+//! `sim --printk --maps --coverage`: prints what a .bpf.c printed, its maps and variables at the end,
+//! and which of its lines were reached.
 
+use super::coverage;
 use crate::error::{CliError, CliResult};
 use crate::output::printable;
 use crate::schedulers::is_file;
@@ -8,6 +10,7 @@ use schedlab_scx::inspect::{
     Inspected, MapElement, MapState, Printk, PrintkLine, State, Value, Wanted, WantedMaps,
 };
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Number of elements that `--maps` shows of each map.
 const ELEMENTS: usize = 32;
@@ -31,34 +34,68 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true,
           default_missing_value = "", conflicts_with = "slices")]
     pub maps: Option<String>,
+    /// Print which lines of a .bpf.c its runs reached; =FILE also writes them in LCOV's format
+    ///
+    /// Counts are added up over all repetitions. genhtml, editors and CI services read FILE.
+    #[arg(long, value_name = "FILE", require_equals = true, conflicts_with = "slices")]
+    pub coverage: Option<Option<PathBuf>>,
 }
 
 impl InspectArgs {
-    /// What to keep of the run of `scheduler`; `None`: nothing was asked for. `nr_runs`: runs of
-    /// the command.
-    pub fn wanted(&self, scheduler: &str, nr_runs: usize) -> CliResult<Option<Wanted>> {
+    /// What to keep of the runs of `schedulers`, `repetitions` of each; `None`: nothing was asked
+    /// for.
+    pub fn wanted(&self, schedulers: &[String], repetitions: u32) -> CliResult<Option<Wanted>> {
         let maps = self.maps.as_deref().map(|names| {
             let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
             let names: Vec<String> = names.map(str::to_owned).collect();
             let elements = if names.is_empty() { ELEMENTS } else { ELEMENTS_NAMED };
             WantedMaps { names, elements }
         });
-        let wanted = Wanted { lines: self.printk, maps };
+        let coverage = self.coverage.is_some();
+        let wanted = Wanted { lines: self.printk, maps, coverage };
         if wanted == Wanted::default() {
             return Ok(None);
         }
-        let is_one = nr_runs == 1;
-        if is_one && is_file(scheduler) {
-            return Ok(Some(wanted));
-        }
-        let (what, help) = match is_one {
-            true => (format!("{scheduler} is no .bpf.c"), "--scheduler ./my_sched.bpf.c"),
-            false => (format!("here are {nr_runs} runs"), "give one scheduler and one repetition"),
+        let only_coverage = wanted == Wanted { coverage, ..Wanted::default() };
+        let nr_runs = schedulers.len() * repetitions as usize;
+        let (options, runs) = match only_coverage {
+            true => ("--coverage shows", "the runs of one .bpf.c"),
+            false => ("--printk and --maps show", "one run of a .bpf.c"),
         };
-        Err(CliError::usage_help(
-            format!("--printk and --maps show one run of a .bpf.c: {what}"),
-            help,
-        ))
+        let (what, help) = match schedulers {
+            [one] if is_file(one) && (only_coverage || nr_runs == 1) => return Ok(Some(wanted)),
+            [one] if !is_file(one) => {
+                (format!("{one} is no .bpf.c"), "--scheduler ./my_sched.bpf.c")
+            }
+            _ if only_coverage => {
+                (format!("here are {} schedulers", schedulers.len()), "give one scheduler")
+            }
+            _ => (
+                format!("here are {nr_runs} runs"),
+                "give one scheduler and one repetition; --coverage alone takes repetitions",
+            ),
+        };
+        Err(CliError::usage_help(format!("{options} {runs}: {what}"), help))
+    }
+
+    /// Refuses to lose coverage: the JSON of several runs is an array, which has no place for it.
+    pub fn check_json(&self) -> CliResult<()> {
+        match &self.coverage {
+            Some(None) => Err(CliError::usage_help(
+                "--json of several runs has no place for their coverage",
+                "--coverage=FILE writes it to a file, or leave --json out",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the reached lines to the file of `--coverage=FILE`.
+    pub fn write(&self, inspected: &Inspected) -> CliResult<()> {
+        let (Some(Some(file)), Some(coverage)) = (&self.coverage, &inspected.coverage) else {
+            return Ok(());
+        };
+        schedlab_run::file::write_whole(file, coverage::lcov(coverage).as_bytes())?;
+        Ok(())
     }
 }
 
@@ -66,7 +103,8 @@ impl InspectArgs {
 pub fn text(inspected: &Inspected) -> String {
     let printk = inspected.printk.as_ref().map(printk_text);
     let state = inspected.state.as_ref().map(state_text);
-    let parts: Vec<String> = printk.into_iter().chain(state).collect();
+    let reached = inspected.coverage.as_ref().map(coverage::text);
+    let parts: Vec<String> = printk.into_iter().chain(state).chain(reached).collect();
     parts.join("\n")
 }
 
@@ -152,7 +190,7 @@ fn value(of: &Value) -> String {
 }
 
 /// Text of the scheduler on one line, so that it cannot look like a line of this program.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
@@ -187,12 +225,18 @@ mod tests {
 
     #[test]
     fn one_run_of_a_file_can_be_inspected() {
-        let args = InspectArgs { printk: Some(5), maps: Some("a, b".into()) };
-        let wanted = args.wanted("./x.bpf.c", 1).unwrap().unwrap();
+        let args =
+            InspectArgs { printk: Some(5), maps: Some("a, b".into()), ..InspectArgs::default() };
+        let [file, name] = ["./x.bpf.c", "rr"].map(|name| vec![name.to_owned()]);
+        let wanted = args.wanted(&file, 1).unwrap().unwrap();
         assert_eq!(wanted.lines, Some(5));
         assert_eq!(wanted.maps.unwrap().names, ["a", "b"]);
-        assert!(args.wanted("./x.bpf.c", 2).unwrap_err().text().contains("here are 2 runs"));
-        assert!(args.wanted("rr", 1).unwrap_err().text().contains("rr is no .bpf.c"));
-        assert_eq!(InspectArgs::default().wanted("rr", 9).unwrap(), None);
+        assert!(args.wanted(&file, 2).unwrap_err().text().contains("here are 2 runs"));
+        assert!(args.wanted(&name, 1).unwrap_err().text().contains("rr is no .bpf.c"));
+        assert_eq!(InspectArgs::default().wanted(&name, 9).unwrap(), None);
+        let args = InspectArgs { coverage: Some(None), ..InspectArgs::default() };
+        assert!(args.wanted(&file, 20).unwrap().unwrap().coverage, "repetitions add up");
+        let two = [file, name].concat();
+        assert!(args.wanted(&two, 1).unwrap_err().text().contains("here are 2 schedulers"));
     }
 }

@@ -11,6 +11,7 @@ mod check;
 mod compare;
 mod compare_command;
 mod copies;
+mod coverage;
 mod diff;
 mod doctor;
 mod explain;

@@ -31,8 +31,10 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     }
     results::check_columns(&args.output.columns)?;
     let mut lane = machine::sim_lane(&args.machine)?;
-    let nr_runs = args.scheduler.len() * args.repetitions as usize;
-    let wanted = args.inspect.wanted(&args.scheduler.join(","), nr_runs)?;
+    let wanted = args.inspect.wanted(&args.scheduler, args.repetitions)?;
+    if args.output.print.json && args.repetitions > 1 {
+        args.inspect.check_json()?;
+    }
     let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?.inspecting(wanted);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
@@ -72,6 +74,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
         run.warnings.extend(verdict_warning(&lane, &run.scheduler));
     }
     results::warn(runs.iter());
+    inspected.as_ref().map(|inspected| args.inspect.write(inspected)).transpose()?;
     show_inspected(runs, inspected.as_ref(), &args.output, out)
 }
 
@@ -102,11 +105,11 @@ fn show_inspected(
             [one] => {
                 results::one_run(one, &output.columns, out)?;
                 analysis::show(one, out)?;
-                let more = inspected.map(inspect::text);
-                more.map(|text| out.line(format!("\n{}", text.trim_end()))).transpose()?;
             }
             many => out.line(results::comparison(many.iter(), &output.columns)?)?,
         }
+        let more = inspected.map(inspect::text);
+        more.map(|text| out.line(format!("\n{}", text.trim_end()))).transpose()?;
         expectations.table().map(|table| out.line(table)).transpose()?;
     }
     if output.report.is_some() || output.plots.is_some() {
