@@ -197,3 +197,33 @@ fn compared_runs_are_analysed_too() {
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains("--analysis"), "{}", refused.stderr);
 }
+
+/// Four hogs of 50 ms on one CPU, first come, first served: 3, 2, 1 and no task wait for 50 ms each.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn dispatch_queues_have_a_row_and_a_counter() {
+    let fifo = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf/scx/fifo.bpf.c");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("run.pftrace");
+    let trace = trace.to_str().unwrap();
+    let args = ["sim", "hogs:n=4,work=50ms", "--cpus", "1", "--scheduler", fifo, "--analysis"];
+    let done = schedlab(&[&args[..], &["--json", "--trace", trace]].concat());
+    if done.code == 3 {
+        return schedlab_testing::skip(done.stderr);
+    }
+    let run: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_it_holds(&run);
+    let [queue] = &run["analysis"]["queues"].as_array().unwrap()[..] else {
+        panic!("only the queue of CPU 0 ever held a task: {}", run["analysis"]["queues"])
+    };
+    let (name, depth) = (queue["queue"].as_str().unwrap(), &queue["depth"]);
+    let (mean, max) = (depth["mean"].as_f64().unwrap(), depth["max"].as_u64().unwrap());
+    assert!((mean - 1.5).abs() < 0.01 && max == 3, "{depth}");
+    assert!(depth["curve"]["mean"].as_array().unwrap().len() > 10, "{depth}");
+    let trace = std::fs::read(trace).unwrap();
+    assert!(trace.windows(name.len()).any(|text| text == name.as_bytes()), "{name}");
+    let text = ok(&args).stdout;
+    assert!(text.contains("tasks in dispatch queues") && text.contains(name), "{text}");
+    let plain = json(&["sim", "hogs:n=4,work=50ms", "--cpus", "1", "--analysis", "--json"]);
+    assert!(plain["analysis"]["queues"].is_null(), "linux-6.12 has no dispatch queue");
+}

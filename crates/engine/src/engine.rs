@@ -49,6 +49,8 @@ pub(crate) struct Engine<'a, S> {
     /// Whether the sink uses virtual runtimes: at each pick those of the leaving and the picked
     /// task, at each tick that of the running task.
     pub tells_vruntime: bool,
+    /// Whether the sink wants lengths of dispatch queues, and a class has some.
+    pub tells_queues: bool,
     /// Whether there is an observer, locks or exits cost time, or a class watches idle CPUs. Most
     /// runs have none of these, so one test per reschedule suffices.
     pub has_followers: bool,
@@ -66,6 +68,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
         let stack = Stack::new(classes, workload, &mut core);
+        let tells_queues =
+            sink.wants_queues() && stack.classes().iter().any(|class| class.has_queues());
         let mut clock = Clock::new(machine.nr_cpus(), core.timer_comes(core.tick_nsec));
         let arrivals = workload.arrivals(config.seed);
         for (index, arrival) in arrivals.iter().enumerate() {
@@ -90,6 +94,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             outcome: SimOutcome::default(),
             watch: None,
             tells_vruntime,
+            tells_queues,
             has_followers: false,
         }
     }
@@ -167,6 +172,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         self.has_followers = self.watch.is_some()
             || self.tells_vruntime
+            || self.tells_queues
             || self.locks.is_some()
             || self.walks.is_some()
             || self.stack.idle_watchers != 0;

@@ -54,6 +54,10 @@ impl<S: TraceSink> Engine<'_, S> {
         if followed && self.watch.is_some() {
             self.note_cause(&Cause::Moved);
         }
+        // Now the next task has left its queue.
+        if followed && self.tells_queues {
+            self.tell_queues();
+        }
     }
 
     /// Whether `task` is on the runqueue of `cpu`, waiting or running.
@@ -161,6 +165,15 @@ impl<S: TraceSink> Engine<'_, S> {
         let class = self.stack.class(self.core.task(task).class);
         if let Some(vruntime) = class.vruntime(&self.core, task) {
             self.sink.vruntime(self.core.now, task, vruntime);
+        }
+    }
+
+    /// Passes the lengths of the classes' dispatch queues to the sink.
+    #[inline(never)]
+    pub(crate) fn tell_queues(&mut self) {
+        let (now, sink) = (self.core.now, &mut self.sink);
+        for class in self.stack.classes() {
+            class.queue_lengths(&mut |queue, nr| sink.queue_length(now, queue, nr));
         }
     }
 

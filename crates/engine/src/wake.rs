@@ -278,8 +278,19 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         class.task_woken(core, cpu, task);
         self.drain();
+        if self.has_followers {
+            self.tell_woken(task);
+        }
+    }
+
+    /// Informs the observer and the sink about a task that has become runnable.
+    #[inline(never)]
+    fn tell_woken(&mut self, task: TaskId) {
         if self.watch.is_some() {
             self.note_woken(task);
+        }
+        if self.tells_queues {
+            self.tell_queues();
         }
     }
 

@@ -3,8 +3,8 @@
 //! made from their declarations.
 
 use schedlab_metrics::analysis::{
-    Antagonist, Antagonists, Curve, Depth, Findings, Lag, NamedAntagonist, Progress, Starved,
-    StateTime, TaskAnalysis, Wasted,
+    Antagonist, Antagonists, Curve, Depth, Findings, Lag, NamedAntagonist, Progress, QueueDepth,
+    Starved, StateTime, TaskAnalysis, Wasted,
 };
 use schedlab_metrics::cpu_use::CpuMeasures;
 use schedlab_metrics::{
@@ -159,6 +159,7 @@ fn every_field_of_the_rest_is_documented_and_nothing_else() {
             "### Antagonists of one name",
         ),
         (&json_of(depth), "### Depth of run queues"),
+        (&json_of(QueueDepth::default()), "### Depth of dispatch queues"),
         (&json_of(Curve::default()), "### A curve"),
         (&json_of(Lag::default()), "### Lag"),
         (&json_of(progress), "### Progress over time"),

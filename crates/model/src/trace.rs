@@ -4,6 +4,7 @@
 //! Events are in order of time. Events at the same time are in the order in which they happened.
 
 use crate::{ChannelKind, CpuId, Nanos, ObjectId, ObjectKind, TaskId};
+use core::fmt;
 
 /// Why a task left its CPU. As in the kernel (`__schedule` in kernel/sched/core.c), a switch is
 /// voluntary if the task was no longer runnable. A switch by sched_yield is involuntary.
@@ -243,6 +244,27 @@ pub enum Found {
     },
 }
 
+/// A queue of a sched_ext scheduler (DSQ).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DispatchQueue {
+    /// The local queue of a CPU.
+    Local(CpuId),
+    /// The global queue of a node.
+    Global(u32),
+    /// A queue that the scheduler made, by its id.
+    Own(u64),
+}
+
+impl fmt::Display for DispatchQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(cpu) => write!(f, "DSQ local of CPU {cpu}"),
+            Self::Global(node) => write!(f, "DSQ global of node {node}"),
+            Self::Own(id) => write!(f, "DSQ {id:#x}"),
+        }
+    }
+}
+
 /// Takes events as they come. A sink that keeps nothing costs nothing.
 pub trait TraceSink {
     /// Announces a task, before the first event that names it. Ids ascend.
@@ -273,6 +295,16 @@ pub trait TraceSink {
     /// Takes the virtual runtime of a task (ns at nice 0), relative to the min_vruntime of its
     /// queue. Traces of events do not contain it. Called only if [`TraceSink::wants_vruntime`].
     fn vruntime(&mut self, _time_ns: Nanos, _task: TaskId, _value: i64) {}
+
+    /// Whether the sink uses the lengths of dispatch queues. A simulator asks once, before the run.
+    /// Default: no.
+    fn wants_queues(&self) -> bool {
+        false
+    }
+
+    /// Takes the number of tasks in a dispatch queue. It may be the same as before. Traces of
+    /// events do not contain it. Called only if [`TraceSink::wants_queues`].
+    fn queue_length(&mut self, _time_ns: Nanos, _queue: DispatchQueue, _nr_tasks: u32) {}
 
     /// The run ended at `end_ns`. Called once, last.
     fn end(&mut self, _end_ns: Nanos) {}
@@ -340,6 +372,12 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn vruntime(&mut self, time_ns: Nanos, task: TaskId, value: i64) {
         (**self).vruntime(time_ns, task, value);
     }
+    fn wants_queues(&self) -> bool {
+        (**self).wants_queues()
+    }
+    fn queue_length(&mut self, time_ns: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        (**self).queue_length(time_ns, queue, nr_tasks);
+    }
     fn end(&mut self, end_ns: Nanos) {
         (**self).end(end_ns);
     }
@@ -373,6 +411,13 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn vruntime(&mut self, time_ns: Nanos, task: TaskId, value: i64) {
         self.0.vruntime(time_ns, task, value);
         self.1.vruntime(time_ns, task, value);
+    }
+    fn wants_queues(&self) -> bool {
+        self.0.wants_queues() || self.1.wants_queues()
+    }
+    fn queue_length(&mut self, time_ns: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        self.0.queue_length(time_ns, queue, nr_tasks);
+        self.1.queue_length(time_ns, queue, nr_tasks);
     }
     fn end(&mut self, end_ns: Nanos) {
         self.0.end(end_ns);

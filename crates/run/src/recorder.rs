@@ -8,7 +8,7 @@
 use crate::{Keep, ProgressCurve, Slice, analysis, launchers};
 use schedlab_metrics::analysis::Context;
 use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures};
-use schedlab_model::trace::{Found, ObjectInfo, TaskInfo};
+use schedlab_model::trace::{DispatchQueue, Found, ObjectInfo, TaskInfo};
 use schedlab_model::{CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload};
 use schedlab_trace::SliceTracker;
 use std::collections::BTreeMap;
@@ -135,6 +135,16 @@ impl TraceSink for Recorder {
         }
         if let (true, EventKind::Progress { task }) = (self.keep.progress, event.kind) {
             self.progress.entry(task).or_default().push(event.time_ns);
+        }
+    }
+
+    fn wants_queues(&self) -> bool {
+        self.analyser.is_some()
+    }
+
+    fn queue_length(&mut self, time_ns: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        if let Some(analyser) = &mut self.analyser {
+            analyser.queue_length(time_ns, queue, nr_tasks);
         }
     }
 

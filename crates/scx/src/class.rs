@@ -16,6 +16,7 @@ use super::options::ExtOptions;
 use super::state::{ExtState, Status};
 use super::task::{ExtTask, Life, weight};
 use super::watchdog::TIMER_WATCHDOG;
+use schedlab_model::trace::DispatchQueue;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
 use schedlab_sched::boundary::core::PreemptCheck;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
@@ -133,6 +134,14 @@ impl Explain for ExtClass {
 
     fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
         self.state.task_facts(task)
+    }
+
+    fn has_queues(&self) -> bool {
+        true
+    }
+
+    fn queue_lengths(&self, tell: &mut dyn FnMut(DispatchQueue, u32)) {
+        self.state.dsqs.lengths().for_each(|(queue, nr)| tell(queue, nr));
     }
 }
 

@@ -10,6 +10,7 @@
 use super::consts::{DSQ_BYPASS, DSQ_FLAG_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL};
 use super::task::{ExtTask, Links, NIL};
 use schedlab_model::CpuId;
+use schedlab_model::trace::DispatchQueue;
 use schedlab_sched::fair::rbtree::{Node, Tree, before};
 use std::collections::BTreeMap;
 
@@ -139,6 +140,17 @@ impl Dsqs {
     #[inline]
     pub fn local(&self, cpu: CpuId) -> u32 {
         cpu.0
+    }
+
+    /// The number of tasks of each queue, without those of bypassed tasks.
+    pub fn lengths(&self) -> impl Iterator<Item = (DispatchQueue, u32)> + '_ {
+        let cpus = 0..self.nr_cpus;
+        let local = cpus.map(|cpu| (DispatchQueue::Local(CpuId(cpu)), &self.all[cpu as usize]));
+        let globals = (0..).zip(&self.all[2 * self.nr_cpus as usize..self.nr_builtin as usize]);
+        let globals = globals.map(|(node, queue)| (DispatchQueue::Global(node), queue));
+        let own =
+            self.by_id.iter().map(|(id, at)| (DispatchQueue::Own(*id), &self.all[*at as usize]));
+        local.chain(globals).chain(own).map(|(queue, of)| (queue, of.nr))
     }
 
     /// The queue of bypassed tasks of `cpu`.

@@ -105,6 +105,10 @@ pub fn show_all(analysis: &Analysis, shown: &Shown, out: &mut Out) -> CliResult<
     shown.hidden(tasks.len(), "tasks", out)?;
     out.line(format!("\nrunnable tasks\n{}", depth_table(analysis, shown)))?;
     shown.hidden(analysis.cpus.len(), "CPUs", out)?;
+    if !analysis.queues.is_empty() {
+        out.line(format!("\ntasks in dispatch queues\n{}", queue_table(analysis, shown)))?;
+        shown.hidden(analysis.queues.len(), "queues", out)?;
+    }
     starved(&analysis.starved, shown, out)?;
     wasted(&analysis.wasted, shown, out)
 }
@@ -302,22 +306,31 @@ fn at_least(ns: u64, ns_most: u64) -> String {
 
 fn depth_table(analysis: &Analysis, shown: &Shown) -> String {
     let mut rows = table::table(&["CPU", "mean", "median", "p99", "max", "at", "idle"]);
-    let mut row = |name: String, depth: &Depth| {
-        let whole: u64 = depth.histogram.iter().map(|time| time.ns).sum();
-        let none = depth.histogram.first().filter(|time| time.from == 0).map_or(0, |t| t.ns);
-        rows.add_row([
-            Cell::new(name),
-            number(digits(depth.mean)),
-            number(depth.median),
-            number(depth.p99),
-            number(depth.max),
-            number(moment(depth.max_at_ns)),
-            number(percent(none as f64 / whole.max(1) as f64)),
-        ]);
-    };
     for depth in analysis.cpus.iter().take(shown.rows()) {
-        row(depth.cpu.unwrap_or_default().to_string(), depth);
+        rows.add_row(depth_row(&depth.cpu.unwrap_or_default().to_string(), depth));
     }
-    row("all".into(), &analysis.depth);
+    rows.add_row(depth_row("all", &analysis.depth));
     table::render(&rows)
+}
+
+fn queue_table(analysis: &Analysis, shown: &Shown) -> String {
+    let mut rows = table::table(&["queue", "mean", "median", "p99", "max", "at", "empty"]);
+    for of in analysis.queues.iter().take(shown.rows()) {
+        rows.add_row(depth_row(&of.queue, &of.depth));
+    }
+    table::render(&rows)
+}
+
+fn depth_row(name: &str, depth: &Depth) -> [Cell; 7] {
+    let whole: u64 = depth.histogram.iter().map(|time| time.ns).sum();
+    let none = depth.histogram.first().filter(|time| time.from == 0).map_or(0, |t| t.ns);
+    [
+        Cell::new(name),
+        number(digits(depth.mean)),
+        number(depth.median),
+        number(depth.p99),
+        number(depth.max),
+        number(moment(depth.max_at_ns)),
+        number(percent(none as f64 / whole.max(1) as f64)),
+    ]
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run-queue depth: the number of runnable tasks, on each CPU and in the whole run.
+//! Run-queue depth: the number of runnable tasks, on each CPU and in the whole run; and the number
+//! of tasks in each dispatch queue of a simulated sched_ext scheduler.
 //!
 //! Formula: at each moment, the tasks on a CPU's queue and the one that it runs (the kernel's
 //! nr_running). Mean and percentiles weight each value by its duration: p99 is the least depth that
@@ -15,8 +16,11 @@
 use super::follow::{Change, Move};
 use super::series::{Curve, Series};
 use crate::samples::{SUB_BUCKETS, bucket_of, value_of};
+use schedlab_model::trace::DispatchQueue;
 use schedlab_model::{CpuId, Nanos};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Number of bins of the curves over time.
 pub const BINS: usize = 256;
@@ -58,7 +62,17 @@ pub struct Depth {
     pub curve: Option<Curve>,
 }
 
-/// One counter of runnable tasks.
+/// Number of tasks in a dispatch queue (DSQ) of a sched_ext scheduler.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueDepth {
+    /// The queue, such as `DSQ 0x1` or `DSQ local of CPU 3`.
+    pub queue: String,
+    /// Its depth.
+    pub depth: Depth,
+}
+
+/// One counter of tasks.
 #[derive(Clone, Debug)]
 struct Gauge {
     value: u64,
@@ -105,8 +119,12 @@ impl Gauge {
     }
 
     fn change(&mut self, now: Nanos, up: bool) {
+        self.set(now, if up { self.value + 1 } else { self.value.saturating_sub(1) });
+    }
+
+    fn set(&mut self, now: Nanos, value: u64) {
         self.advance(now);
-        self.value = if up { self.value + 1 } else { self.value.saturating_sub(1) };
+        self.value = value;
         if let Some(series) = &mut self.series {
             series.set(now, self.value);
         }
@@ -164,6 +182,40 @@ impl Gauge {
         }
     }
 }
+
+/// The dispatch queues of a scheduler.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues(BTreeMap<DispatchQueue, Gauge>);
+
+impl Queues {
+    /// A queue has so many tasks from now on. A queue that never has one is left out.
+    pub fn set(&mut self, now: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        match self.0.entry(queue) {
+            Entry::Vacant(_) if nr_tasks == 0 => {}
+            Entry::Vacant(entry) => entry.insert(Gauge::new(true)).set(now, nr_tasks.into()),
+            Entry::Occupied(mut entry) if entry.get().value != u64::from(nr_tasks) => {
+                entry.get_mut().set(now, nr_tasks.into());
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+
+    /// The queues that held tasks for the longest time in all; the others have no row.
+    pub fn finish(self, end_ns: Nanos) -> Vec<QueueDepth> {
+        let depth = |(queue, gauge): (DispatchQueue, Gauge)| QueueDepth {
+            queue: queue.to_string(),
+            depth: gauge.finish(None, end_ns),
+        };
+        let mut all: Vec<QueueDepth> = self.0.into_iter().map(depth).collect();
+        // Stable: equal means stay in the order of the queues.
+        all.sort_by(|a, b| b.depth.mean.total_cmp(&a.depth.mean));
+        all.truncate(QUEUES_MAX);
+        all
+    }
+}
+
+/// Number of dispatch queues with a row: those with the greatest mean.
+pub const QUEUES_MAX: usize = 32;
 
 /// The depth of every run queue.
 #[derive(Clone, Debug)]
@@ -242,6 +294,24 @@ mod tests {
         let times: Vec<_> = result.cpus[0].histogram.iter().map(|t| (t.from, t.ns)).collect();
         assert_eq!(times, [(0, 40), (1, 50), (2, 10)]);
         assert_eq!(result.depth.curve.as_ref().unwrap().mean, [1.6]);
+    }
+
+    #[test]
+    fn queues_are_listed_by_mean_and_empty_ones_left_out() {
+        let mut queues = Queues::default();
+        let own = DispatchQueue::Own;
+        for (now, queue, nr) in
+            [(0, own(7), 0), (10, own(1), 1), (20, own(2), 4), (30, own(2), 4), (40, own(2), 0)]
+        {
+            queues.set(now, queue, nr);
+        }
+        let found = queues.finish(100);
+        let rows: Vec<_> =
+            found.iter().map(|of| (&*of.queue, of.depth.mean, of.depth.max)).collect();
+        assert_eq!(rows, [("DSQ 0x1", 0.9, 1), ("DSQ 0x2", 0.8, 4)]);
+        let mut many = Queues::default();
+        (0..100).for_each(|id| many.set(id, own(id), 1));
+        assert_eq!(many.finish(200).len(), QUEUES_MAX);
     }
 
     /// For great depths, the percentile is within a thousandth, the ranges double, and the times

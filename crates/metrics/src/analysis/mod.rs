@@ -26,7 +26,7 @@ pub mod wasted;
 pub use antagonists::{Antagonist, Antagonists, NamedAntagonist};
 pub use breakdown::StateTime;
 pub use context::{Context, GroupFacts, SpecFacts, Thresholds, Wanted};
-pub use depth::{Depth, DepthTime};
+pub use depth::{Depth, DepthTime, QueueDepth};
 pub use findings::{Findings, LISTED_MAX};
 pub use lag::Lag;
 pub use progress::Progress;
@@ -36,13 +36,13 @@ pub use wasted::Wasted;
 
 use antagonists::Witnesses;
 use breakdown::Breakdown;
-use depth::Depths;
+use depth::{Depths, Queues};
 use findings::View;
 use follow::{Change, Effects, Follower};
 use lag::Lags;
 use names::Names;
 use progress::Advances;
-use schedlab_model::trace::{Found, ObjectInfo, TaskInfo};
+use schedlab_model::trace::{DispatchQueue, Found, ObjectInfo, TaskInfo};
 use schedlab_model::{Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
 use starvation::Starvation;
@@ -90,6 +90,9 @@ pub struct Analysis {
     pub depth: Depth,
     /// Runnable tasks of each CPU.
     pub cpus: Vec<Depth>,
+    /// Tasks in the dispatch queues of a simulated sched_ext scheduler: at most 32 queues, by mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueDepth>,
     /// Waits at or above the threshold.
     pub starved: Findings<Starved>,
     /// CPUs that were idle while a task waited elsewhere.
@@ -109,7 +112,8 @@ impl Analysis {
             shift(&mut one.from_ns);
             shift(&mut one.to_ns);
         }
-        for depth in self.cpus.iter_mut().chain([&mut self.depth]) {
+        let queues = self.queues.iter_mut().map(|queue| &mut queue.depth);
+        for depth in self.cpus.iter_mut().chain([&mut self.depth]).chain(queues) {
             shift(&mut depth.max_at_ns);
         }
         for lag in self.tasks.iter_mut().filter_map(|task| task.lag.as_mut()) {
@@ -135,6 +139,7 @@ pub struct Analyser {
     breakdown: Breakdown,
     witnesses: Witnesses,
     depths: Depths,
+    queues: Queues,
     lags: Option<Lags>,
     advances: Advances,
     starvation: Starvation,
@@ -158,6 +163,7 @@ impl Analyser {
             breakdown: Breakdown::default(),
             witnesses: Witnesses::default(),
             depths: Depths::new(),
+            queues: Queues::default(),
             end_ns: 0,
             names,
             follower,
@@ -230,7 +236,8 @@ impl Analyser {
         let tasks = released.iter().map(task).collect();
         let starved = self.starvation.finish(&self.names);
         let wasted = self.violations.finish(&self.names);
-        Analysis { tasks, depth, cpus, starved, wasted }
+        let queues = self.queues.finish(end_ns);
+        Analysis { tasks, depth, cpus, queues, starved, wasted }
     }
 }
 
@@ -279,6 +286,14 @@ impl TraceSink for Analyser {
             self.advances.unit(self.follower.last_ns, task);
         }
         self.apply(&effects);
+    }
+
+    fn wants_queues(&self) -> bool {
+        true
+    }
+
+    fn queue_length(&mut self, time_ns: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        self.queues.set(time_ns, queue, nr_tasks);
     }
 
     fn end(&mut self, end_ns: Nanos) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of runnable tasks, over time and on each CPU.
+//! The number of runnable tasks, over time and on each CPU, and of tasks in each dispatch queue.
 
 use super::charts::{depth_panel, panel_html, small_html};
 use super::{number_cell, table_foot, table_head};
+use crate::html::escape;
 use crate::number::{count, duration, significant};
 use schedlab_metrics::Analysis;
-use schedlab_metrics::analysis::Depth;
+use schedlab_metrics::analysis::{Depth, QueueDepth};
 use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
@@ -32,14 +33,14 @@ pub fn depth_part(id: &str, run: &RunResult, analysis: &Analysis) -> String {
         );
         out += &panel_html(panel, &label);
     }
-    let id = format!("{id}-depth");
-    let mut heads = vec![("CPU", true), ("mean", true), ("median", true), ("p99", true)];
-    heads.extend([("max", true), ("idle", true), ("over time", false)]);
-    out += &table_head(&id, &heads);
+    let table = format!("{id}-depth");
+    out += &table_head(&table, &heads("CPU", "idle"));
     for depth in analysis.cpus.iter().take(CPUS_MAX) {
-        row(&mut out, depth, end_ns);
+        let cpu = depth.cpu.unwrap_or_default();
+        let label = format!("CPU {cpu}: {} runnable tasks at most.", depth.max);
+        row(&mut out, &number_cell(cpu, &cpu.to_string()), &label, depth, end_ns);
     }
-    out += &table_foot(&id);
+    out += &table_foot(&table);
     if analysis.cpus.len() > CPUS_MAX {
         let all = analysis.cpus.len();
         let _ = writeln!(
@@ -50,24 +51,53 @@ pub fn depth_part(id: &str, run: &RunResult, analysis: &Analysis) -> String {
     out
 }
 
-fn row(out: &mut String, depth: &Depth, end_ns: u64) {
-    let cpu = depth.cpu.unwrap_or_default();
+/// Writes the table of the scheduler's dispatch queues, if it has some.
+pub fn queues_part(id: &str, run: &RunResult, analysis: &Analysis) -> String {
+    let end_ns = run.measures.totals.end_ns;
+    if analysis.queues.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<p>Tasks in the dispatch queues of the scheduler, the longest queues first. A queue that \
+         never held a task has no row.</p>\n",
+    );
+    let table = format!("{id}-queues");
+    out += &table_head(&table, &heads("queue", "empty"));
+    for QueueDepth { queue, depth } in &analysis.queues {
+        let label = format!("{queue}: {} tasks at most.", depth.max);
+        let name = format!("<th scope=\"row\">{}</th>", escape(queue));
+        row(&mut out, &name, &label, depth, end_ns);
+    }
+    out + &table_foot(&table)
+}
+
+/// The columns of a table of depths. `empty`: the share of time without a task.
+fn heads<'h>(what: &'h str, empty: &'h str) -> [(&'h str, bool); 7] {
+    [
+        (what, true),
+        ("mean", true),
+        ("median", true),
+        ("p99", true),
+        ("max", true),
+        (empty, true),
+        ("over time", false),
+    ]
+}
+
+/// A row with the cell `name` first, and a picture with this label last.
+fn row(out: &mut String, name: &str, label: &str, depth: &Depth, end_ns: u64) {
     let whole: u64 = depth.histogram.iter().map(|time| time.ns).sum();
-    let idle = depth.histogram.first().filter(|time| time.from == 0).map_or(0, |time| time.ns);
-    let idle = idle as f64 * 100.0 / whole.max(1) as f64;
-    let picture = depth.curve.as_ref().map(|curve| {
-        let label = format!("CPU {cpu}: {} runnable tasks at most.", depth.max);
-        small_html(curve, end_ns, &label)
-    });
+    let empty = depth.histogram.first().filter(|time| time.from == 0).map_or(0, |time| time.ns);
+    let empty = empty as f64 * 100.0 / whole.max(1) as f64;
+    let picture = depth.curve.as_ref().map(|curve| small_html(curve, end_ns, label));
     let _ = writeln!(
         out,
-        "<tr>{}{}{}{}{}{}<td>{}</td></tr>",
-        number_cell(cpu, &cpu.to_string()),
+        "<tr>{name}{}{}{}{}{}<td>{}</td></tr>",
         number_cell(depth.mean, &significant(depth.mean)),
         number_cell(depth.median, &count(depth.median)),
         number_cell(depth.p99, &count(depth.p99)),
         number_cell(depth.max, &count(depth.max)),
-        number_cell(idle, &format!("{idle:.1}\u{a0}%")),
+        number_cell(empty, &format!("{empty:.1}\u{a0}%")),
         picture.unwrap_or_default()
     );
 }

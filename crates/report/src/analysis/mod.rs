@@ -42,6 +42,7 @@ pub fn analysis_section(group: &Group<'_>) -> String {
         let _ = writeln!(out, "<h4>{}</h4>", escape(title));
         out += &states::states_part(&id, analysis);
         out += &depth::depth_part(&id, run, analysis);
+        out += &depth::queues_part(&id, run, analysis);
         out += &progress_part(run, analysis);
         out += &found::found_part(&id, analysis);
     }
@@ -111,8 +112,8 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_metrics::analysis::{
-        Antagonists, Curve, Depth, DepthTime, Findings, Lag, NamedAntagonist, Progress, Starved,
-        StateTime, Wasted,
+        Antagonists, Curve, Depth, DepthTime, Findings, Lag, NamedAntagonist, Progress, QueueDepth,
+        Starved, StateTime, Wasted,
     };
     use schedlab_run::LaneKind::Sim;
 
@@ -150,6 +151,7 @@ mod tests {
         Analysis {
             tasks: vec![task],
             cpus: vec![depth.clone()],
+            queues: vec![QueueDepth { queue: "<dsq>".into(), depth: depth.clone() }],
             depth,
             starved: Findings { count: 1, longest: vec![starved], ..Findings::default() },
             wasted: Findings { count: 1, longest: vec![wasted], ..Findings::default() },
@@ -165,14 +167,16 @@ mod tests {
         let html = analysis_section(&group_all(&results)[0]);
         assert!(html.contains("&lt;i&gt; 4711</th>"), "{html}");
         assert!(html.contains("&lt;i&gt;") && html.contains("mutex &lt;m&gt;"), "{html}");
-        for tag in ["<i>", "<b>", "<u>", "<s>"] {
+        for tag in ["<i>", "<b>", "<u>", "<s>", "<dsq>"] {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
         assert!(html.contains("&lt;u&gt;") && html.contains("&lt;s&gt;"), "{html}");
+        assert!(html.contains("<th scope=\"row\">&lt;dsq&gt;</th>"), "{html}");
         assert!(html.contains("style=\"width:60.000%\""), "{html}");
         assert_eq!(html.matches("<h4>").count(), 1);
-        // Depth and CPU time in two widths, the key of depth's two series, the CPU's small picture.
-        assert_eq!(html.matches("<svg").count(), 2 + 2 + 2 + 1);
+        // Depth and CPU time in two widths, the key of depth's two series, the small pictures of the
+        // CPU and of the queue.
+        assert_eq!(html.matches("<svg").count(), 2 + 2 + 2 + 2);
         let names: Vec<String> =
             analysis_files(&group_all(&results)[0]).into_iter().map(|file| file.0).collect();
         assert_eq!(names, ["x-analysis-depth", "x-analysis-progress", "x-analysis-states"]);

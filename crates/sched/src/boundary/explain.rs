@@ -7,6 +7,7 @@
 //! [`Rule`] names the facts that it orders by, so a test can compare the pick with them.
 
 use crate::boundary::core::Core;
+use schedlab_model::trace::DispatchQueue;
 use schedlab_model::{CgroupId, CpuId, Nanos, TaskId};
 use std::cell::RefCell;
 
@@ -358,6 +359,15 @@ pub trait Explain {
     fn vruntime(&self, _core: &Core, _task: TaskId) -> Option<i64> {
         None
     }
+
+    /// Whether the class has dispatch queues. Asked before the run. Default: no.
+    fn has_queues(&self) -> bool {
+        false
+    }
+
+    /// Calls `tell` with the length of each dispatch queue of the class. Called at every switch and
+    /// wake-up if [`Explain::has_queues`]. Default: none.
+    fn queue_lengths(&self, _tell: &mut dyn FnMut(DispatchQueue, u32)) {}
 
     /// The numbers of `task` on which the class's decisions depend. Called only for an observer.
     /// Default: none.

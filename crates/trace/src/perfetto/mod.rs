@@ -8,7 +8,8 @@
 //! - an arrow (flow) from a task that wakes or forks another to where that one first runs;
 //! - a slice for each block on an object, until the wake-up;
 //! - a slice for each phase, and a counter of finished units, on each task's track;
-//! - a counter of a task's virtual runtime, if a simulator computes it;
+//! - a counter of a task's virtual runtime, and one of the tasks in each dispatch queue that ever
+//!   holds one, if a simulator computes them;
 //! - a counter of runnable tasks for each CPU (the running one included, as in the kernel's
 //!   nr_running; tasks outside the run are left out).
 //!
@@ -20,8 +21,10 @@
 use crate::names::Names;
 use packets::{EventType, Packets, Unit};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::trace::{DispatchQueue, ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 
 mod packets;
@@ -57,6 +60,14 @@ fn vruntime_track(task: TaskId) -> u64 {
     4 * (u64::from(task.0) + 1) + 3
 }
 
+/// The counter of the dispatch queue that was the `number`-th to hold a task, from 0.
+fn queue_track(number: usize) -> u64 {
+    QUEUE_TRACKS + 4 * number as u64
+}
+
+/// Above the tracks of CPUs, which have the same remainder.
+const QUEUE_TRACKS: u64 = 1 << 40;
+
 /// State of a task for counters and phases.
 #[derive(Clone, Copy, Debug, Default)]
 struct TaskState {
@@ -85,6 +96,8 @@ pub struct PerfettoSink<W> {
     bundles: Vec<sched::Bundle>,
     /// Runnable tasks of each CPU; `None` before its counter track exists.
     nr_running: Vec<Option<i64>>,
+    /// The track and the length of each dispatch queue that has held a task.
+    queues: BTreeMap<DispatchQueue, (u64, u32)>,
     /// Number of arrows so far.
     nr_flows: u64,
 }
@@ -100,11 +113,12 @@ impl<W: Write> PerfettoSink<W> {
             tasks: Vec::new(),
             bundles: Vec::new(),
             nr_running: Vec::new(),
+            queues: BTreeMap::new(),
             nr_flows: 0,
         }
     }
 
-    /// Sets whether the file has counters (`vruntime`, `nr_running`, progress). If tasks share
+    /// Sets whether the file has counters (`vruntime`, `nr_running`, progress, lengths of queues). If tasks share
     /// CPUs, they are more than half of it. Default: yes.
     pub fn with_counters(mut self, has_counters: bool) -> Self {
         self.has_counters = has_counters;
@@ -384,6 +398,34 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
             self.packets.put_counter_track(track, Some(parent), "vruntime", Unit::Ns);
         }
         self.packets.count(time_ns, track, value);
+    }
+
+    fn wants_queues(&self) -> bool {
+        self.has_counters
+    }
+
+    fn queue_length(&mut self, time_ns: Nanos, queue: DispatchQueue, nr_tasks: u32) {
+        if self.packets.has_failed() || !self.has_counters {
+            return;
+        }
+        let number = self.queues.len();
+        let track = match self.queues.entry(queue) {
+            Entry::Vacant(_) if nr_tasks == 0 => return,
+            Entry::Vacant(entry) => {
+                let track = queue_track(number);
+                entry.insert((track, nr_tasks));
+                self.packets.put_counter_track(track, None, &queue.to_string(), Unit::Count);
+                track
+            }
+            Entry::Occupied(mut entry) => {
+                let (track, length) = entry.get_mut();
+                if std::mem::replace(length, nr_tasks) == nr_tasks {
+                    return;
+                }
+                *track
+            }
+        };
+        self.packets.count(time_ns, track, nr_tasks.into());
     }
 
     fn end(&mut self, end_ns: Nanos) {

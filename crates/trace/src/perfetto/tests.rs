@@ -7,7 +7,6 @@ use super::*;
 use crate::synthetic::Synthetic;
 use crate::varint;
 use schedlab_model::trace::{MemorySink, ObjectInfo, WaitKind};
-use std::collections::BTreeMap;
 
 /// A decoded message: values of each field in order.
 #[derive(Default, Debug)]
@@ -337,6 +336,22 @@ fn vruntime_is_a_counter_of_the_task() {
     assert_eq!(decoded.track_names[&track], "vruntime");
     assert_eq!(decoded.counters[&track], [(1, 5), (4, -7)]);
     assert_eq!(decoded.counters.len(), 1);
+}
+
+/// A queue has a counter from its first task on; lengths that stay the same are written once.
+#[test]
+fn queues_are_counters_from_their_first_task_on() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    let (local, own) = (DispatchQueue::Local(CpuId(3)), DispatchQueue::Own(0x1f));
+    for (time, queue, nr) in [(1, local, 0), (2, own, 2), (3, own, 2), (4, local, 1), (5, own, 0)] {
+        sink.queue_length(time, queue, nr);
+    }
+    sink.end(9);
+    let decoded = decode(&sink.finish().unwrap());
+    assert_eq!(decoded.track_names[&queue_track(0)], "DSQ 0x1f");
+    assert_eq!(decoded.track_names[&queue_track(1)], "DSQ local of CPU 3");
+    assert_eq!(decoded.counters[&queue_track(0)], [(2, 2), (5, 0)]);
+    assert_eq!(decoded.counters[&queue_track(1)], [(4, 1)]);
 }
 
 /// More counters than one event takes, at one instant, and a recording whose time goes back.
