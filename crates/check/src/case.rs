@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A case: a workload on a machine, with the seed of its random numbers.
 
+use crate::generate::steps;
 use schedlab_model::{Machine, Workload};
+
+/// Most steps of a run: short times in endless loops would take long to simulate.
+const STEPS_MAX: u64 = 100_000;
+
+/// Most CPUs and tasks, and longest duration (ns), of a case that is read from a file.
+const CPUS_MAX: u32 = 64;
+const TASKS_MAX: u64 = 10_000;
+const DURATION_NS_MAX: u64 = 60_000_000_000;
 
 /// A run that a scheduler is to be checked with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,4 +21,36 @@ pub struct Case {
     pub machine: Machine,
     /// Seed of the random numbers of the run.
     pub seed: u64,
+}
+
+impl Case {
+    /// Checks that the case can be run, and that its run ends soon.
+    ///
+    /// # Errors
+    /// What was found and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        self.machine.check()?;
+        let nr_cpus = self.machine.nr_cpus();
+        if nr_cpus > CPUS_MAX {
+            return Err(format!("it has {nr_cpus} CPUs, allowed are {CPUS_MAX}"));
+        }
+        self.workload.check(nr_cpus).map_err(|error| error.to_string())?;
+        let nr_tasks = self.workload.nr_released();
+        if nr_tasks > TASKS_MAX {
+            return Err(format!("it has {nr_tasks} tasks, allowed are {TASKS_MAX}"));
+        }
+        let end = match self.workload.duration_ns {
+            None => return Err("it has no duration, so its run might not end".into()),
+            Some(end) if end > DURATION_NS_MAX => {
+                return Err(format!("it lasts {end} ns, allowed are {DURATION_NS_MAX}"));
+            }
+            Some(end) => end,
+        };
+        match steps(&self.workload, end) {
+            steps if steps > STEPS_MAX => {
+                Err(format!("its run takes about {steps} steps, allowed are {STEPS_MAX}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }

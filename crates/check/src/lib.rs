@@ -4,6 +4,7 @@
 //! - [`generate`] makes a [`Case`] of a seed.
 //! - [`play`] simulates it and judges the run by the [`RULES`]: those of the trace by a
 //!   [`Judge`], which can watch any lane, and those of the state by a [`StateJudge`].
+//! - [`check`] plays a case, and then the [`pair`] of one metamorphic rule, whose runs must agree.
 //! - [`shrink`] makes a case that breaks a rule as small as it can.
 //! - [`diff()`] finds the first decision in which two schedulers differ, and [`follow`] how often
 //!   they differ if one follows the other.
@@ -17,6 +18,7 @@ mod case;
 mod diff;
 mod generate;
 mod play;
+mod relations;
 mod rules;
 mod shrink;
 mod states;
@@ -33,6 +35,7 @@ pub use diff::{
 };
 pub use generate::{Feature, Features, Shape, generate};
 pub use play::{Verdict, play};
+pub use relations::{Pair, check, check_rule, pair};
 pub use rules::{Breach, DECISIONS, Judge, LIMITS, Limit, Needs, RULES, Rule, rule};
 pub use shrink::{Shrunk, shrink};
 pub use states::StateJudge;

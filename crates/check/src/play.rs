@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::rules::{Breach, Context, Judge, rule};
 use crate::states::StateJudge;
 use crate::subject::Subject;
-use schedlab_engine::{SimConfig, SimError, simulate};
-use schedlab_model::{Machine, Nanos};
+use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate};
+use schedlab_model::{Machine, Nanos, TraceSink};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,7 +34,7 @@ impl Verdict {
 /// Plays `case` under `subject` and judges the run by every rule.
 pub fn play(case: &Case, subject: &Subject) -> Verdict {
     // A class that finds its own state broken panics.
-    let played = catch_unwind(AssertUnwindSafe(|| simulated(case, subject)));
+    let played = catch_unwind(AssertUnwindSafe(|| judged(case, subject)));
     played.unwrap_or_else(|panic| {
         let text = panic_text(&*panic);
         answers("panic", 0, format!("the model found its own state broken: {text}"))
@@ -47,7 +47,13 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-fn simulated(case: &Case, subject: &Subject) -> Verdict {
+/// Simulates `case` under `subject`.
+pub(crate) fn simulated(
+    case: &Case,
+    subject: &Subject,
+    sink: impl TraceSink,
+    observer: Option<&mut dyn Observer>,
+) -> Result<SimOutcome, SimError> {
     let scheduler = &*subject.scheduler;
     let machine = Machine { preempt: scheduler.preempt, ..case.machine.clone() };
     let config = SimConfig {
@@ -58,9 +64,13 @@ fn simulated(case: &Case, subject: &Subject) -> Verdict {
         until_ns: None,
         watchdog_ns: None,
     };
+    simulate(&case.workload, &config, sink, observer)
+}
+
+fn judged(case: &Case, subject: &Subject) -> Verdict {
     let mut judge = Judge::new(case, subject);
     let mut states = StateJudge::new(&Context::new(case, subject));
-    match simulate(&case.workload, &config, &mut judge, Some(&mut states)) {
+    match simulated(case, subject, &mut judge, Some(&mut states)) {
         Ok(_) => earlier(judge.finish(), states.finish()),
         Err(SimError::Scheduler { fault, class, callback, task, cpu, time_ns, .. }) => {
             let text = format!("class {class:?}, callback {callback}, task {task:?}, CPU {cpu}");

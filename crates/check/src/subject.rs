@@ -2,7 +2,7 @@
 //! What is checked: a scheduler, and what rules may rely on.
 
 use crate::generate::{Feature, Features, Shape};
-use schedlab_model::KernelVersion;
+use schedlab_model::{KernelVersion, Nanos};
 use schedlab_sched::{Options, Scheduler};
 use std::sync::Arc;
 
@@ -56,13 +56,16 @@ pub struct Subject {
     pub options: Options,
     /// Whether known limits ([`crate::LIMITS`]) count as breaches.
     pub judges_limits: bool,
+    /// CPU time (ns) that threads outside of the workload may take at once, as those of the kernel
+    /// and the recorder do in a guest. None do in the simulator.
+    pub outside_ns: Nanos,
 }
 
 impl Subject {
     /// A scheduler with the defaults of its tunables.
     pub fn new(scheduler: Arc<Scheduler>) -> Self {
         let options = Options::defaults(&scheduler.tunables);
-        Self { scheduler, options, judges_limits: false }
+        Self { scheduler, options, judges_limits: false, outside_ns: 0 }
     }
 
     /// What generated cases may have: nothing that the scheduler would refuse.

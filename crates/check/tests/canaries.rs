@@ -5,7 +5,8 @@
 mod toy;
 
 use schedlab_check::{
-    Breach, Case, Feature, Features, Shape, Subject, Verdict, generate, play, shrink,
+    Breach, Case, Feature, Features, Needs, RULES, Shape, Subject, Verdict, check_rule, generate,
+    pair, play, rule, shrink,
 };
 use schedlab_sched::registry;
 use schedlab_workload::{read_rtapp, write_rtapp_short};
@@ -169,6 +170,75 @@ fn an_ignored_quota_is_found() {
     let features = Features::ALL.only(&[Feature::Groups, Feature::Quota]);
     let (breach, text) = find(&subject, &Shape { features, ..Shape::default() });
     assert_eq!(breach.rule.name, "quota", "{text}");
+}
+
+/// A fault that only a pair of runs shows: random search finds it by the rule of pairs `name`, and
+/// makes both cases small.
+fn assert_pair_found(sin: Sin, name: &str) {
+    let subject = Subject::new(Arc::new(toy(sin)));
+    let rule = rule(name).expect("the table has it");
+    let mut judge = |case: &Case| check_rule(case, &subject, rule).breach();
+    let found = (0..1_000).find_map(|seed| {
+        let case = generate(&Shape::default(), seed);
+        judge(&case).map(|breach| (case, breach))
+    });
+    let (case, breach) = found.unwrap_or_else(|| panic!("{sin:?} goes unnoticed"));
+    assert_eq!(breach.rule.name, name, "{sin:?}");
+    let small = shrink(&case, &breach, 500, &mut judge);
+    let both = pair(&small.case, &subject, rule).expect("it was judged").cases;
+    assert_ne!(both[0], both[1]);
+    for half in &both {
+        let text = write_rtapp_short(&half.workload);
+        assert!(text.lines().count() <= 10, "{breach}\n{text}");
+    }
+    // What is stored is the first case: it shows the same.
+    assert_eq!(judge(&both[0]), Some(small.breach), "{sin:?}");
+}
+
+#[test]
+fn a_scheduler_that_reads_names_is_found() {
+    assert_pair_found(Sin::ByName, "same-names");
+}
+
+#[test]
+fn a_scheduler_that_favours_who_comes_first_is_found() {
+    assert_pair_found(Sin::FirstComeMost, "any-order");
+}
+
+#[test]
+fn a_scheduler_that_forgives_at_changes_is_found() {
+    assert_pair_found(Sin::Forgives, "same-weight");
+}
+
+#[test]
+fn a_scheduler_that_knows_nice_values_by_their_size_is_found() {
+    assert_pair_found(Sin::NiceStays, "scaled-weights");
+}
+
+#[test]
+fn a_scheduler_that_runs_groups_to_their_end_is_found() {
+    assert_pair_found(Sin::GroupsStay, "one-more-group");
+}
+
+#[test]
+fn a_scheduler_that_looks_at_other_cpus_is_found() {
+    assert_pair_found(Sin::LooksAside, "other-cpu");
+}
+
+/// Neither the toy without a fault nor any registered scheduler breaks a rule of pairs.
+#[test]
+fn no_sound_scheduler_breaks_a_rule_of_pairs() {
+    let registered = registry::SCHEDULERS.iter().map(|one| Subject::new(Arc::clone(one)));
+    let subjects = registered.chain([Subject::new(Arc::new(toy(Sin::None)))]);
+    for subject in subjects {
+        for rule in RULES.iter().filter(|rule| rule.needs == Needs::Pair) {
+            for seed in 0..60 {
+                let case = generate(&subject.shape(), seed);
+                let verdict = check_rule(&case, &subject, rule);
+                assert_eq!(verdict, Verdict::Passed, "{}, seed {seed}", subject.scheduler.name);
+            }
+        }
+    }
 }
 
 /// The rule by which Linux 6.13 to 7.0 reweighted the running entity: found without its trigger.

@@ -62,7 +62,7 @@ impl Draw {
 /// About how many steps a second a task with this program takes.
 pub(super) fn pace(body: &[Node]) -> u64 {
     let (steps, ns) = cycle(body);
-    (steps * NSEC_PER_SEC).checked_div(ns).unwrap_or(steps).min(2_000_000)
+    steps.saturating_mul(NSEC_PER_SEC).checked_div(ns).unwrap_or(steps).min(2_000_000)
 }
 
 /// About how many steps the tasks of a workload take up to `end_ns`.
@@ -71,18 +71,21 @@ pub(crate) fn steps(workload: &Workload, end_ns: Nanos) -> u64 {
         .tasks
         .iter()
         .map(|task| u64::from(task.instances.max(1)) * pace(&tree::nodes(&task.program)));
-    (u128::from(paces.sum::<u64>()) * u128::from(end_ns) / u128::from(NSEC_PER_SEC)) as u64
+    let paces: u128 = paces.map(u128::from).sum();
+    u64::try_from(paces * u128::from(end_ns) / u128::from(NSEC_PER_SEC)).unwrap_or(u64::MAX)
 }
 
 /// Steps of one pass through the tree, and the time that they take at least.
 fn cycle(body: &[Node]) -> (u64, Nanos) {
-    let mut sum = (0, 0);
+    let mut sum: (u64, Nanos) = (0, 0);
     for node in body {
         let (steps, ns) = match node {
             Node::Loop(count, body) => {
                 let (steps, ns) = cycle(body);
                 match count {
-                    LoopCount::Times(times) => (steps * times, ns * times),
+                    LoopCount::Times(times) => {
+                        (steps.saturating_mul(*times), ns.saturating_mul(*times))
+                    }
                     LoopCount::Forever => (steps, ns),
                 }
             }
@@ -92,7 +95,7 @@ fn cycle(body: &[Node]) -> (u64, Nanos) {
             Node::Op(Op::Timer { period, .. }) => (1, mean(period)),
             Node::Op(_) => (1, 0),
         };
-        sum = (sum.0 + steps, sum.1 + ns);
+        sum = (sum.0.saturating_add(steps), sum.1.saturating_add(ns));
     }
     (sum.0.max(1), sum.1.max(US))
 }

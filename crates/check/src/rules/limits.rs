@@ -19,7 +19,7 @@ pub struct Limit {
 }
 
 /// All known limits.
-pub static LIMITS: [Limit; 5] = [
+pub static LIMITS: [Limit; 12] = [
     Limit {
         rules: &["wait", "share", "reweight", "placed"],
         occurs: "linux-6.18.44, with groups",
@@ -76,7 +76,66 @@ pub static LIMITS: [Limit; 5] = [
             context.family == Family::Native && context.attrs().any(is_deadline)
         },
     },
+    Limit {
+        rules: &["same-weight"],
+        occurs: "linux-6.1, nice values below 0",
+        reason: "the slice of a task that changes its attributes begins anew (set_next_entity), so \
+                 only its virtual runtime, which is slow at these nice values, ends its turn",
+        applies: |context| {
+            let to = KernelVersion::series(6, 1);
+            is_kernel(context, KernelVersion::release(6, 1, 0), to)
+                && context.attrs().any(|attr| attr.nice < 0)
+        },
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "lottery and the rmlfq schedulers",
+        reason: "they draw lots for all CPUs from one sequence of random numbers",
+        applies: |context| is_named(context, &["lottery", "rmlfq-"]),
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "stride and vtime",
+        reason: "a task that wakes is placed by the virtual time of the whole machine, which tasks \
+                 on every CPU advance",
+        applies: |context| is_named(context, &["stride", "vtime"]),
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "linux-2.4.18",
+        reason: "an epoch is that of the whole machine: the CPU that begins one renews the \
+                 counters of all tasks",
+        applies: |context| is_named(context, &["linux-2.4.18"]),
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "linux-2.6.11",
+        reason: "an idle CPU that cannot pull a pinned task asks the migration thread of the busy \
+                 CPU, which preempts what runs there",
+        applies: |context| is_named(context, &["linux-2.6.11"]),
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "linux-2.6.32, with groups",
+        reason: "weights of groups are renewed when any CPU balances load, which an idle one does \
+                 at other times than a busy one",
+        applies: |context| {
+            is_named(context, &["linux-2.6.32"]) && context.workload().cgroups.len() > 1
+        },
+    },
+    Limit {
+        rules: &["other-cpu"],
+        occurs: "cfs-v19",
+        reason: "the cause is not known; the bonus of sleepers depends on the average load of the \
+                 CPU, which may differ",
+        applies: |context| is_named(context, &["cfs-v19"]),
+    },
 ];
+
+/// Whether the scheduler's name begins with one of these.
+fn is_named(context: &Context<'_>, names: &[&str]) -> bool {
+    names.iter().any(|name| context.subject.scheduler.name.starts_with(name))
+}
 
 fn is_kernel(context: &Context<'_>, from: KernelVersion, to: KernelVersion) -> bool {
     matches!(context.family, Family::Kernel(version) if (from..=to).contains(&version))

@@ -2,8 +2,9 @@
 //! The rules: what must hold in every run, as a table.
 //!
 //! A rule of the trace sees events only, so it checks any lane. A rule of the state sees what the
-//! classes of a model state of their picks ([`crate::states`]). The first breach ends the
-//! judgement, because later ones may follow from it.
+//! classes of a model state of their picks ([`crate::states`]). A rule of pairs compares two runs
+//! ([`crate::relations`]). The first breach ends the judgement, because later ones may follow from
+//! it.
 
 mod budgets;
 mod idle;
@@ -14,6 +15,7 @@ mod wait;
 
 pub(crate) use limits::limited;
 pub use limits::{LIMITS, Limit};
+pub(crate) use share::{CFS_LATENCY_NS as LATENCY_NS, longest_slice};
 
 use crate::case::Case;
 use crate::subject::{Family, Subject};
@@ -34,6 +36,8 @@ pub enum Needs {
     Trace,
     /// The state that classes explain.
     State,
+    /// Two runs, of a case and of the same with a change that must not matter.
+    Pair,
 }
 
 /// A rule.
@@ -53,8 +57,8 @@ pub struct Rule {
     pub traps: &'static str,
     /// What it needs to see.
     pub needs: Needs,
-    /// Its checker for a case; `None` if the rule does not hold there. Rules of the state and those
-    /// that the engine or the trace checker enforce have none.
+    /// Its checker for a case; `None` if the rule does not hold there. Rules of the state and of
+    /// pairs, and those that the engine or the trace checker enforce, have none.
     make: Make,
 }
 
@@ -140,16 +144,17 @@ impl<'c> Context<'c> {
     }
 
     /// How long a CPU may go on in the kernel before it acts on a request: costs of the machine,
-    /// and system calls that may not be preempted.
+    /// system calls that may not be preempted, and threads outside of the workload.
     pub fn kernel_ns(&self) -> Nanos {
         let costs = &self.case.machine.costs;
         if *costs == Costs::ZERO {
-            return COPY_NS;
+            return COPY_NS + self.subject.outside_ns;
         }
         let call = costs.fork_ns + costs.exit_ns + 20 * costs.syscall_ns + costs.tick_ns;
         let switch = 4 * (costs.context_switch_ns + costs.wakeup_ns) + costs.migration_llc_ns;
         let nr_tasks = self.workload().nr_released();
-        call + switch + nr_tasks * (costs.pick_entry_ns + costs.wakeup_ns) + COPY_NS
+        let outside = COPY_NS + self.subject.outside_ns;
+        call + switch + nr_tasks * (costs.pick_entry_ns + costs.wakeup_ns) + outside
     }
 
     /// Delay of a preemption among fair tasks.
@@ -346,7 +351,7 @@ impl Check for Affinity {
 pub(crate) const RT_FREE_NS: Nanos = 900 * MS;
 
 /// The rules of all runs. The names are part of the interface.
-pub static RULES: [Rule; 36] = [
+pub static RULES: [Rule; 42] = [
     Rule {
         name: "answers",
         statement: "Every answer of a class is possible: the task is runnable, allowed, in one \
@@ -730,6 +735,77 @@ pub static RULES: [Rule; 36] = [
         tolerance: "none",
         traps: "none",
         needs: Needs::State,
+        make: None,
+    },
+    Rule {
+        name: "same-names",
+        statement: "Names of tasks change no decision.",
+        source: "a name (comm) is for people; no class of kernel/sched reads it",
+        holds_for: "all",
+        tolerance: "none",
+        traps: "a sched_ext scheduler may treat programs by their names",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "any-order",
+        statement: "The order in which endless tasks are released at one instant changes no share.",
+        source: "Stoica and Abdel-Wahab 1995: the lag is bounded whoever joins first",
+        holds_for: "kernels from 6.1 on; textbook schedulers that claim fairness, tasks without \
+                    attributes",
+        tolerance: "kernels: 4 times the longest slice and a tick, and the latency target of CFS, \
+                    for each level of groups; textbook: 500 ms",
+        traps: "tasks that sleep: small differences of time grow; so every task is made an \
+                endless loop on one CPU",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "same-weight",
+        statement: "An endless task that changes between SCHED_NORMAL and SCHED_BATCH, which have \
+                    the same weight, keeps its share, and so do the others.",
+        source: "__sched_setscheduler puts a task back with the lag that it had",
+        holds_for: "kernels from 6.1 on, tasks that differ in nothing else",
+        tolerance: "as any-order",
+        traps: "the system calls take time on machines with costs: these have none; between two \
+                nice values a slice may end; a change cuts lags at their limit, which only those \
+                of unequal tasks reach",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "scaled-weights",
+        statement: "Weights that are all scaled alike within a group change no share of endless \
+                    tasks.",
+        source: "Stoica and Abdel-Wahab 1995: only ratios of weights count",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "as any-order",
+        traps: "nice values scale exactly only if they are equal; groups scale by two; a group \
+                with both tasks and groups is left as it is",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "one-more-group",
+        statement: "Endless tasks get the same shares if all of them are within one more group.",
+        source: "a group that is alone gets the whole CPU; kernel/sched/fair.c",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "as any-order",
+        traps: "each level of groups adds a slice to the bound",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "other-cpu",
+        statement: "A busy task that is pinned to another CPU, with which nothing is shared, \
+                    changes no decision on the first.",
+        source: "queues of CPUs are their own; load balancing moves no pinned task",
+        holds_for: "all but sched_ext, whose schedulers may have one queue for all CPUs",
+        tolerance: "none",
+        traps: "the other CPU is there in both runs, idle in the first, because slices depend on \
+                the number of CPUs; amounts are constant, because a task more changes what others \
+                draw",
+        needs: Needs::Pair,
         make: None,
     },
 ];

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Longest base slice of a kernel, and latency target of CFS on 8 CPUs.
 pub(super) const SLICE_NS: Nanos = 3 * MS;
-pub(super) const CFS_LATENCY_NS: Nanos = 24 * MS;
+pub(crate) const CFS_LATENCY_NS: Nanos = 24 * MS;
 
 /// How far equal tasks may be apart under a textbook scheduler.
 const TEXTBOOK_NS: Nanos = 500 * MS;
@@ -72,7 +72,7 @@ pub(super) fn share<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
 }
 
 /// Longest slice that a task may have.
-pub(super) fn longest_slice(context: &Context<'_>) -> Nanos {
+pub(crate) fn longest_slice(context: &Context<'_>) -> Nanos {
     let slices = context.attrs().filter_map(|attr| attr.slice_ns);
     slices.max().unwrap_or(0).max(SLICE_NS)
 }

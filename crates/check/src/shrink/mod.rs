@@ -10,9 +10,8 @@ mod structure;
 mod tidy;
 
 use crate::case::Case;
-use crate::generate::steps;
 use crate::rules::Breach;
-use tidy::tidy;
+pub(crate) use tidy::{each_attr, tidy};
 
 /// A small case.
 #[derive(Clone, Debug)]
@@ -95,7 +94,7 @@ impl Shrinker<'_> {
     fn attempt(&mut self, mut case: Case) -> bool {
         tidy(&mut case.workload);
         let is_old = case == self.best.case || self.tried.contains(&case);
-        if is_old || self.best.nr_runs >= self.runs_max || !is_sound(&case) {
+        if is_old || self.best.nr_runs >= self.runs_max || case.check().is_err() {
             return false;
         }
         self.best.nr_runs += 1;
@@ -111,14 +110,4 @@ impl Shrinker<'_> {
             }
         }
     }
-}
-
-/// Most steps of a run: short times in endless loops would take long to simulate.
-const STEPS_MAX: u64 = 100_000;
-
-/// Whether the case can be run, and ends soon.
-fn is_sound(case: &Case) -> bool {
-    case.workload.duration_ns.is_some_and(|end| steps(&case.workload, end) <= STEPS_MAX)
-        && case.machine.check().is_ok()
-        && case.workload.check(case.machine.nr_cpus()).is_ok()
 }

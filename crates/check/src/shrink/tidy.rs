@@ -5,7 +5,7 @@ use crate::tree::{self, Node};
 use schedlab_model::{CgroupId, ObjectId, Op, SchedAttr, TaskSpec, Workload};
 
 /// Removes unused objects, groups and phases, and numbers the others without gaps.
-pub(super) fn tidy(workload: &mut Workload) {
+pub(crate) fn tidy(workload: &mut Workload) {
     tidy_objects(workload);
     tidy_groups(workload);
     workload.tasks.iter_mut().for_each(tidy_phases);
@@ -59,7 +59,7 @@ fn numbers(is_used: &[bool]) -> Vec<u32> {
 }
 
 /// Calls `f` for all attributes of a task.
-pub(super) fn each_attr(task: &mut TaskSpec, f: &mut dyn FnMut(&mut SchedAttr)) {
+pub(crate) fn each_attr(task: &mut TaskSpec, f: &mut dyn FnMut(&mut SchedAttr)) {
     f(&mut task.attr);
     for op in &mut task.program.ops {
         if let Op::SetAttr(attr) = op {

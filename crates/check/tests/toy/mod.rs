@@ -3,6 +3,7 @@
 //! least CPU time, with a queue for each CPU. Its name is that of a kernel, so that the rules of
 //! kernels hold for it.
 
+use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::{Costs, CpuId, Policy, Preempt, TaskId};
 use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::registry;
@@ -40,6 +41,18 @@ pub enum Sin {
     Starves,
     /// Each fifth task counts twice.
     CountsTwice,
+    /// The first in the alphabet runs first.
+    ByName,
+    /// The first task runs three times as long.
+    FirstComeMost,
+    /// A task that changes its policy is forgiven what it has used.
+    Forgives,
+    /// Tasks with nice values of 3 and more are never preempted.
+    NiceStays,
+    /// Tasks in groups are never preempted.
+    GroupsStay,
+    /// Turns are longer while other CPUs are busy.
+    LooksAside,
 }
 
 /// One of the two classes.
@@ -74,12 +87,18 @@ impl Toy {
     /// Ticks of a turn of `task`; `None`: without end.
     fn turn(&self, core: &Core, task: TaskId) -> Option<u64> {
         let rr_ticks = 100_000_000 / core.tick_nsec;
-        match (core.task(task).attr.policy, self.sin) {
+        let attr = &core.task(task).attr;
+        match (attr.policy, self.sin) {
             (Policy::Rr, Sin::EndlessSlice) => None,
             (Policy::Rr, _) => Some(rr_ticks),
             (Policy::Fifo, Sin::FifoRotates) => Some(5),
             (Policy::Fifo | Policy::Deadline, _) => None,
             (_, Sin::LongSlice) => Some(100),
+            (_, Sin::NiceStays) if attr.nice >= 3 => None,
+            (_, Sin::GroupsStay) if attr.cgroup != ROOT_CGROUP => None,
+            (_, Sin::LooksAside) => Some(
+                1 + 5 * self.queues.iter().skip(1).filter(|queue| !queue.is_empty()).count() as u64,
+            ),
             _ => Some(1),
         }
     }
@@ -88,8 +107,11 @@ impl Toy {
     fn counted(&self, core: &Core, task: TaskId) -> u64 {
         let (counted, before) = self.counted[task.index()];
         let ran = core.sum_exec_runtime(task) - before;
-        let is_favoured = self.sin == Sin::Unfair && task == TaskId(0);
-        counted + if is_favoured { ran / 4 } else { ran }
+        match self.sin {
+            Sin::Unfair if task == TaskId(0) => counted + ran / 4,
+            Sin::FirstComeMost if task == TaskId(0) => counted + ran / 3,
+            _ => counted + ran,
+        }
     }
 
     /// The least is first.
@@ -99,6 +121,7 @@ impl Toy {
             Sin::LowestFirst if self.is_rt => -prio,
             _ if self.is_rt => prio,
             Sin::Starves if task == TaskId(1) => i64::MAX,
+            Sin::ByName => core.task(task).comm.as_str().bytes().next().unwrap_or(0).into(),
             _ => self.counted(core, task) as i64,
         }
     }
@@ -142,11 +165,14 @@ impl SchedClass for Toy {
         if self.sin == Sin::Forgets && flags.wakeup && self.nr_wakeups[task.index()] == 3 {
             return;
         }
-        if !flags.restore {
+        if !flags.restore || (self.sin == Sin::Forgives && !self.is_rt) {
             // A sleeper keeps no credit.
             let others = self.queues[cpu.index()].iter();
             let least = others.map(|other| self.counted(core, *other)).min().unwrap_or(0);
-            let counted = self.counted(core, task).max(least);
+            let counted = match self.sin {
+                Sin::Forgives => least,
+                _ => self.counted(core, task).max(least),
+            };
             self.counted[task.index()] = (counted, core.sum_exec_runtime(task));
         }
         let at_head = flags.head || (self.sin == Sin::LastFirst && flags.wakeup);

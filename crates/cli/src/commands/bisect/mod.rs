@@ -200,7 +200,7 @@ impl Search<'_> {
         };
         let tunables = known.tunables(&scheduler);
         let options = options_of(&scheduler, &tunables)?;
-        Ok(Party { subject: Subject { scheduler, options, judges_limits: false }, tunables, known })
+        Ok(Party { subject: Subject { options, ..Subject::new(scheduler) }, tunables, known })
     }
 
     /// Tries a version and tells the result.

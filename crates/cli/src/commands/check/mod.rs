@@ -118,7 +118,8 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> CliResult<()> {
         let scheduler = known.find(name)?;
         let tunables = known.tunables(&scheduler);
         let options = options_of(&scheduler, &tunables)?;
-        let subject = Subject { scheduler, options, judges_limits: args.known };
+        let judges_limits = args.known;
+        let subject = Subject { options, judges_limits, ..Subject::new(scheduler) };
         let result = check_one(args, &subject, &tunables, out)?;
         if !args.json {
             out.line(result.sentence())?;

@@ -121,7 +121,7 @@ fn party(args: &DiffArgs, name: &str, own: &[String]) -> CliResult<Party> {
     let scheduler = known.find(name)?;
     let tunables = known.tunables(&scheduler);
     let options = options_of(&scheduler, &tunables)?;
-    let subject = Subject { scheduler, options, judges_limits: false };
+    let subject = Subject { options, ..Subject::new(scheduler) };
     Ok(Party { subject, tunables, known })
 }
 
