@@ -4,7 +4,7 @@
 mod bad;
 mod git;
 
-use super::check::finding;
+use super::check::recipe::{self, Stored};
 use super::diff::result::DiffResult;
 use super::diff::{self, Party, show};
 use crate::args::{MachineArgs, WorkloadArgs};
@@ -17,7 +17,7 @@ use crate::schedulers::Schedulers;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use git::{Commit, Repository};
-use schedlab_check::{Bisected, Case, Setting, Subject, Trial, Verdict, play};
+use schedlab_check::{Bisected, Case, Setting, Subject, Trial, Verdict, check_rule, play, rule};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, Expectation, Machine, Workload};
 use schedlab_run::{LaneError, LaneKind, RunRequest, run_and_check};
@@ -111,14 +111,14 @@ struct Search<'a> {
     args: &'a BisectArgs,
     versions: Versions<'a>,
     /// The case of `--case`.
-    case: Option<Case>,
+    case: Option<Stored>,
     steps: Vec<BisectStep>,
 }
 
 /// Runs the command.
 pub fn bisect(args: &BisectArgs, out: &mut Out) -> CliResult<()> {
     let case = match &args.case {
-        Some(path) => Some(finding::read(path)?.case),
+        Some(path) => Some(recipe::read(path)?),
         None => None,
     };
     let versions = versions(args)?;
@@ -228,8 +228,11 @@ impl Search<'_> {
     }
 
     fn trial(&self, party: &Party) -> CliResult<Trial> {
-        if let Some(case) = &self.case {
-            return Ok(judged(play(case, &party.subject)));
+        if let Some(Stored { case, recipe, .. }) = &self.case {
+            return Ok(judged(match rule(&recipe.rule) {
+                Some(rule) => check_rule(case, &party.subject, rule),
+                None => play(case, &party.subject),
+            }));
         }
         let (lane, mut request) = self.run_of(party)?;
         if let Some(bad) = &self.args.bad {
@@ -323,7 +326,7 @@ impl Search<'_> {
         let parties = [self.party(good)?, self.party(bad)?];
         let preempts = parties.each_ref().map(|party| party.subject.scheduler.preempt);
         let (workload, seed, until_ns, machines) = match &self.case {
-            Some(case) => {
+            Some(Stored { case, .. }) => {
                 let machine = |preempt| Machine { preempt, ..case.machine.clone() };
                 (case.workload.clone(), case.seed, None, preempts.map(machine))
             }

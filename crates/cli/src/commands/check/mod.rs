@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab check`: random workloads against the rules that every run must keep.
 
-pub(super) mod finding;
+mod corpus;
+mod finding;
+mod guest;
+mod place;
+pub(super) mod recipe;
+mod result;
 pub(super) mod search;
 
-pub use finding::CheckResult;
+pub use result::CheckResult;
 
 use crate::args::ScxArgs;
 use crate::complete;
@@ -15,12 +20,18 @@ use crate::schedulers::Schedulers;
 use crate::table::counted;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use finding::{Checked, Finding};
-use schedlab_check::{Breach, Case, LIMITS, RULES, Shape, Subject, Verdict, play, shrink};
+use corpus::Corpus;
+use finding::{Finding, Found};
+use guest::Guests;
+use place::{InSim, Place};
+use recipe::Recipe;
+use result::{Checked, StatedBug, StatedRule};
+use schedlab_check::{Breach, Case, LIMITS, RULES, Rule, Shape, Subject, Verdict, shrink};
 use schedlab_model::Nanos;
 use schedlab_run::LaneKind;
 use schedlab_sched::bugs::BUGS;
 use schedlab_sim::lane::options_of;
+use schedlab_workload::write_rtapp_short;
 use search::Search;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +45,7 @@ pub(super) const SHRINK_RUNS_MAX: u32 = 1_000;
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Schedulers (`schedlab list schedulers`), or files (.bpf.c)
+    /// Schedulers (`schedlab list schedulers`), or files (.bpf.c); with --lane vm: kernels
     #[arg(required_unless_present_any = ["rules", "bugs"], value_name = "SCHEDULER",
           add = ArgValueCompleter::new(complete::schedulers))]
     pub schedulers: Vec<String>,
@@ -47,17 +58,19 @@ pub struct CheckArgs {
     /// Seed of the first case; each case has the next one
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Maximum number of CPUs
-    #[arg(long, value_name = "N", default_value_t = 8,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub cpus: u32,
-    /// Lane; only sim can repeat a run while a case is made smaller
+    /// Maximum number of CPUs [default: 8, or 1 with --lane vm]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cpus: Option<u32>,
+    /// Lane: sim, or vm for real kernels in guests
     #[arg(long, value_name = "LANE", default_value = "sim")]
     pub lane: LaneKind,
-    /// Directory for found cases; those in it are checked first
+    /// Directory for what is found: workload, trace, explanation
     #[arg(long, short = 'o', value_name = "DIR", default_value = "schedlab-check")]
     pub output: PathBuf,
-    /// Check only the case of this finding (DIR/NAME.finding.json)
+    /// Directory of found cases, which are checked first [default: corpus in DIR of --output]
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
+    /// Check only the case of this file (NAME.finding.json, or NAME.case.json of the corpus)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "budget"])]
     pub case: Option<PathBuf>,
     /// Report known limits of models, too
@@ -91,6 +104,7 @@ pub const EXAMPLES: &str = "Examples:
   schedlab check ./my_sched.bpf.c --cpus 2 -o found
   schedlab check linux-7.1 --case found/linux-6.18.44-wait.finding.json
   schedlab check linux-7.1+P22               a kernel with a known bug
+  schedlab check 6.12 6.18 --lane vm --seeds 200     real kernels in guests
   schedlab check --bugs
   schedlab check --rules
 
@@ -105,22 +119,10 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> CliResult<()> {
     if args.bugs {
         return list_bugs(args.json, out);
     }
-    if args.lane != LaneKind::Sim {
-        return Err(CliError::usage_help(
-            format!("--lane {}: cases are checked in lane sim only", args.lane),
-            "run a workload there with `schedlab run` or `schedlab vm` and analyse its trace",
-        ));
-    }
-    let known = Schedulers::new(&args.scx, &args.tunables)?;
-    known.check_settings(args.schedulers.iter().map(String::as_str))?;
     let mut results = Vec::new();
-    for name in &args.schedulers {
-        let scheduler = known.find(name)?;
-        let tunables = known.tunables(&scheduler);
-        let options = options_of(&scheduler, &tunables)?;
-        let judges_limits = args.known;
-        let subject = Subject { options, judges_limits, ..Subject::new(scheduler) };
-        let result = check_one(args, &subject, &tunables, out)?;
+    for place in places(args)? {
+        let mut run = Run { args, place: &*place, out };
+        let result = run.check()?;
         if !args.json {
             out.line(result.sentence())?;
             out.finish_now()?;
@@ -135,95 +137,180 @@ pub fn check(args: &CheckArgs, out: &mut Out) -> CliResult<()> {
     if is_broken { Err(CliError::Silent(Exit::Check)) } else { Ok(()) }
 }
 
-/// Checks one scheduler: first the cases in the directory, then random ones.
-fn check_one(
-    args: &CheckArgs,
-    subject: &Subject,
-    tunables: &[(String, String)],
-    out: &mut Out,
-) -> CliResult<Checked> {
-    let mut checked = Checked::new(&subject.scheduler.name);
-    if let Some(path) = &args.case {
-        let case = finding::read(path)?.case;
-        checked.nr_stored = 1;
-        return match play(&case, subject) {
-            Verdict::Passed => Ok(checked),
-            Verdict::Refused(why) => Err(CliError::usage(why)),
-            Verdict::Broken(breach) => found(args, subject, tunables, (case, breach), checked, out),
-        };
-    }
-    for known in finding::stored(&args.output, &subject.scheduler.name)? {
-        checked.nr_stored += 1;
-        let case = known.case;
-        match play(&case, subject).breach() {
-            Some(breach) if breach.rule.name == known.rule => {
-                say(format!("stored case {}: still breaks rule {}", known.workload, known.rule));
-                return found(args, subject, tunables, (case, breach), checked, out);
-            }
-            _ => say(format!("stored case {}: does not break rule {}", known.workload, known.rule)),
+/// Where the cases of each scheduler are played.
+fn places(args: &CheckArgs) -> CliResult<Vec<Box<dyn Place>>> {
+    match args.lane {
+        LaneKind::Sim => in_sim(args),
+        LaneKind::Vm => {
+            let guests = Guests::new(&args.scx)?;
+            let place = |name: &String| -> CliResult<Box<dyn Place>> {
+                Ok(Box::new(guests.place(name, &args.tunables, args.known)?))
+            };
+            args.schedulers.iter().map(place).collect()
         }
+        LaneKind::Host => Err(CliError::usage_help(
+            "--lane host: cases are checked in lanes sim and vm only",
+            "a random case may use all of a CPU: let a guest play it (--lane vm)",
+        )),
     }
-    let budget = args.budget.map(Duration::from_nanos);
-    let search = Search {
-        name: subject.scheduler.name.to_string(),
-        play: &|case| play(case, subject),
-        shape: Shape { cpus_max: args.cpus, ..subject.shape() },
-        first: args.seed,
-        nr_seeds: args.seeds,
-        budget: budget.or(args.seeds.is_none().then_some(BUDGET)),
-        threads: args.threads.map_or_else(search::threads, usize::from),
-    };
-    let searched = search.run();
-    checked.nr_cases = searched.nr_cases;
-    checked.nr_refused = searched.nr_refused;
-    checked.elapsed_ns = searched.elapsed.as_nanos() as u64;
-    let Some((seed, case, breach)) = searched.found else { return Ok(checked) };
-    say(format!("case {seed} breaks rule {}; making it smaller", breach.rule.name));
-    checked.found_at_seed = Some(seed);
-    let mut test = |case: &Case| play(case, subject).breach();
-    let small = shrink(&case, &breach, SHRINK_RUNS_MAX, &mut test);
-    checked.nr_shrink_runs = small.nr_runs;
-    found(args, subject, tunables, (small.case, small.breach), checked, out)
 }
 
-/// Writes the files of a finding.
-fn found(
-    args: &CheckArgs,
-    subject: &Subject,
-    tunables: &[(String, String)],
-    (case, breach): (Case, Breach),
-    mut checked: Checked,
-    out: &mut Out,
-) -> CliResult<Checked> {
-    let finding = Finding::new(&args.output, subject, tunables, &case, &breach);
-    finding.write(&args.output, subject, &case, &breach)?;
-    if !args.json {
+fn in_sim(args: &CheckArgs) -> CliResult<Vec<Box<dyn Place>>> {
+    let known = Schedulers::new(&args.scx, &args.tunables)?;
+    known.check_settings(args.schedulers.iter().map(String::as_str))?;
+    let place = |name: &String| -> CliResult<Box<dyn Place>> {
+        let scheduler = known.find(name)?;
+        let tunables = known.tunables(&scheduler);
+        let options = options_of(&scheduler, &tunables)?;
+        let judges_limits = args.known;
+        let subject = Subject { options, judges_limits, ..Subject::new(scheduler) };
+        Ok(Box::new(InSim { subject, tunables }))
+    };
+    args.schedulers.iter().map(place).collect()
+}
+
+/// The check of one scheduler.
+struct Run<'a> {
+    args: &'a CheckArgs,
+    place: &'a dyn Place,
+    out: &'a mut Out,
+}
+
+impl Run<'_> {
+    fn corpus(&self) -> Corpus {
+        let default = || self.args.output.join("corpus");
+        Corpus::new(self.args.corpus.clone().unwrap_or_else(default))
+    }
+
+    /// Checks first the cases of the corpus, then random ones.
+    fn check(&mut self) -> CliResult<Checked> {
+        let mut checked = Checked::new(self.place.target().1);
+        if let Some(path) = &self.args.case {
+            let stored = recipe::read(path)?;
+            checked.nr_stored = 1;
+            return match self.again(&stored.case, &stored.recipe) {
+                Verdict::Passed => Ok(checked),
+                Verdict::Refused(why) => Err(CliError::usage(why)),
+                Verdict::Broken(breach) => {
+                    checked.finding = Some(self.found(&stored.case, breach)?);
+                    Ok(checked)
+                }
+            };
+        }
+        if self.check_stored(&mut checked)? {
+            return Ok(checked);
+        }
+        let searched = self.search().run();
+        checked.nr_cases = searched.nr_cases;
+        checked.nr_refused = searched.nr_refused;
+        checked.elapsed_ns = searched.elapsed.as_nanos() as u64;
+        self.place.failure()?;
+        let Some((seed, case, breach)) = searched.found else { return Ok(checked) };
+        say(format!("case {seed} breaks rule {}; making it smaller", breach.rule.name));
+        checked.found_at_seed = Some(seed);
+        let mut test = |case: &Case| self.place.check_rule(case, breach.rule).breach();
+        let small = shrink(&case, &breach, self.place.pace().shrink_runs_max, &mut test);
+        checked.nr_shrink_runs = small.nr_runs;
+        checked.finding = Some(self.found(&small.case, small.breach)?);
+        Ok(checked)
+    }
+
+    /// The verdict on a stored case: of the rule that it broke, else of all.
+    fn again(&self, case: &Case, recipe: &Recipe) -> Verdict {
+        match schedlab_check::rule(&recipe.rule) {
+            Some(rule) => self.place.check_rule(case, rule),
+            None => self.place.check(case),
+        }
+    }
+
+    /// Checks the cases of the corpus. Returns whether one of them breaks a rule.
+    fn check_stored(&mut self, checked: &mut Checked) -> CliResult<bool> {
+        let (lane, name) = self.place.target();
+        for stored in self.corpus().cases(lane, name) {
+            checked.nr_stored += 1;
+            let (file, rule) = (&stored.file, &stored.recipe.rule);
+            match self.again(&stored.case, &stored.recipe) {
+                Verdict::Passed => say(format!("stored case {file}: does not break rule {rule}")),
+                Verdict::Refused(why) => {
+                    say(format!("warning: stored case {file} cannot be played: {why}"));
+                }
+                Verdict::Broken(breach) => {
+                    let still = if breach.rule.name == rule { "still breaks" } else { "breaks" };
+                    say(format!("stored case {file}: {still} rule {}", breach.rule.name));
+                    checked.finding = Some(self.found(&stored.case, breach)?);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn search(&self) -> Search<'_> {
+        let (args, shape) = (self.args, self.place.shape());
+        let budget = args.budget.map(Duration::from_nanos);
+        Search {
+            name: self.place.target().1.to_owned(),
+            play: Box::new(|case| self.place.check(case)),
+            shape: Shape { cpus_max: args.cpus.unwrap_or(shape.cpus_max), ..shape },
+            first: args.seed,
+            nr_seeds: args.seeds,
+            budget: budget.or(args.seeds.is_none().then_some(BUDGET)),
+            threads: args.threads.map_or_else(search::threads, usize::from),
+            batch: self.place.pace().batch,
+        }
+    }
+
+    /// Writes the files of a finding, and adds its case to the corpus.
+    fn found(&mut self, case: &Case, breach: Breach) -> CliResult<Finding> {
+        let found = self.both(case, breach);
+        let folder = &self.args.output;
+        let finding = Finding::new(folder, self.place, &found);
+        finding.write(folder, self.place, &found)?;
+        let text = write_rtapp_short(&found.case.workload);
+        if self.args.case.is_none() {
+            self.corpus().keep(finding.recipe.clone(), text.clone())?;
+        }
+        if !self.args.json {
+            self.print(&finding, &text)?;
+        }
+        Ok(finding)
+    }
+
+    /// The case, or the pair that a rule of pairs makes of it.
+    fn both(&self, case: &Case, breach: Breach) -> Found {
+        let rule: &'static Rule = breach.rule;
+        match self.place.pair(case, rule) {
+            Some([case, changed]) => Found { case, changed: Some(changed), breach },
+            None => Found { case: case.clone(), changed: None, breach },
+        }
+    }
+
+    fn print(&mut self, finding: &Finding, text: &str) -> CliResult<()> {
+        let out = &mut *self.out;
         out.line(&finding.text)?;
-        out.line(format!("Rule {}: {}", finding.rule, finding.statement))?;
+        out.line(format!("Rule {}: {}", finding.recipe.rule, finding.statement))?;
         out.line("")?;
-        out.line(finding.workload_text(&case).trim_end())?;
+        out.line(text.trim_end())?;
         out.line("")?;
         for (what, command) in finding.commands() {
             out.line(format!("{what}: {command}"))?;
         }
-        let count = finding.workload_text(&case).lines().count() as u64;
+        let count = text.lines().count() as u64;
         out.line(format!(
             "The workload has {}; {} holds it, the trace and the explanation.",
             counted(count, "line", "lines"),
-            args.output.display()
+            self.args.output.display()
         ))?;
-        out.line("")?;
+        out.line("")
     }
-    checked.finding = Some(finding);
-    Ok(checked)
 }
 
 fn list_bugs(is_json: bool, out: &mut Out) -> CliResult<()> {
     if is_json {
-        let bugs: Vec<_> = BUGS.iter().map(finding::StatedBug::of).collect();
+        let bugs: Vec<_> = BUGS.iter().map(StatedBug::of).collect();
         return out.json(&bugs);
     }
-    for bug in BUGS.iter().map(finding::StatedBug::of) {
+    for bug in BUGS.iter().map(StatedBug::of) {
         out.line(format!("{}: {}", bug.id, bug.statement))?;
         out.line(format!("    kernels: {}", bug.kernels))?;
         out.line(format!("    source: {}", bug.source))?;
@@ -237,7 +324,7 @@ fn list_bugs(is_json: bool, out: &mut Out) -> CliResult<()> {
 
 fn list_rules(is_json: bool, out: &mut Out) -> CliResult<()> {
     if is_json {
-        let rules: Vec<_> = RULES.iter().map(finding::StatedRule::of).collect();
+        let rules: Vec<_> = RULES.iter().map(StatedRule::of).collect();
         return out.json(&rules);
     }
     for rule in &RULES {

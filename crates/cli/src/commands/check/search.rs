@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Cases between two looks at the clock.
-const BATCH: u64 = 64;
+/// Cases between two looks at the clock, in the simulator.
+pub const BATCH: u64 = 64;
 
 /// A search.
 pub struct Search<'s> {
     /// What is searched, for people.
     pub name: String,
     /// Plays a case and judges it.
-    pub play: &'s (dyn Fn(&Case) -> Verdict + Sync),
+    pub play: Box<dyn Fn(&Case) -> Verdict + Sync + 's>,
     pub shape: Shape,
     /// The first seed.
     pub first: u64,
@@ -27,6 +27,8 @@ pub struct Search<'s> {
     /// Longest time.
     pub budget: Option<Duration>,
     pub threads: usize,
+    /// Cases between two looks at the clock.
+    pub batch: u64,
 }
 
 /// What a search found.
@@ -54,7 +56,7 @@ impl Search<'_> {
             Searched { nr_cases: 0, nr_refused: 0, elapsed: Duration::ZERO, found: None };
         let mut next = self.first;
         while next < end && self.budget.is_none_or(|budget| start.elapsed() < budget) {
-            let last = next.saturating_add(BATCH).min(end);
+            let last = next.saturating_add(self.batch).min(end);
             for (seed, verdict) in self.batch(next, last) {
                 searched.nr_cases += 1;
                 match verdict {

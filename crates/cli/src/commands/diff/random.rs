@@ -26,12 +26,13 @@ pub fn search(
     let play = |case: &Case| play_both(case, &subjects);
     let search = Search {
         name: format!("{} and {}", args.a, args.b),
-        play: &play,
+        play: Box::new(play),
         shape: Shape { cpus_max: args.cpus.unwrap_or(CPUS_MAX), ..shape(&subjects) },
         first: args.tasks.seed,
         nr_seeds: Some(nr_seeds),
         budget: None,
         threads: args.machine.threads.map_or_else(search::threads, usize::from),
+        batch: search::BATCH,
     };
     let searched = search.run();
     let Some((seed, case, breach)) = searched.found else { return Ok(None) };
