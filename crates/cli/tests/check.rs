@@ -4,7 +4,7 @@
 mod common;
 use common::{Done, ok, schedlab_in};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn json(done: &Done) -> Value {
     serde_json::from_str(&done.stdout).expect("stdout is JSON")
@@ -54,10 +54,73 @@ fn a_sound_scheduler_passes() {
 }
 
 #[test]
-fn only_lane_sim_is_checked() {
-    let done = schedlab_in(Path::new("."), &["check", "rr", "--lane", "vm"]);
+fn lane_host_is_refused() {
+    let done = schedlab_in(Path::new("."), &["check", "rr", "--lane", "host"]);
     assert_eq!(done.code, 2);
-    assert!(done.stderr.contains("cases are checked in lane sim only"), "{}", done.stderr);
+    assert!(done.stderr.contains("cases are checked in lanes sim and vm only"), "{}", done.stderr);
+}
+
+/// The files of a corpus.
+fn corpus(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn found_cases_are_kept_and_checked_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |args: &[&str]| {
+        let words: Vec<&str> = ["check", "linux-6.12+P22"].iter().chain(args).copied().collect();
+        schedlab_in(folder.path(), &words)
+    };
+    let found = check(&["--seeds", "400", "--corpus", "kept", "-o", "one"]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    let kept = corpus(&folder.path().join("kept"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let name = kept[0].file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.starts_with("linux-6.12-P22-idle-protection-"), "{name}");
+    // Another directory for findings: the corpus alone decides what is checked first.
+    let again = check(&["--seeds", "1", "--corpus", "kept", "-o", "two"]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    assert!(again.stderr.contains("still breaks rule idle-protection"), "{}", again.stderr);
+    assert!(again.stdout.contains("in a stored case"), "{}", again.stdout);
+    assert_eq!(corpus(&folder.path().join("kept")), kept, "nothing is stored twice");
+    // Its file stands for the case; a scheduler without the bug passes it.
+    let file = format!("kept/{name}");
+    let cured = schedlab_in(folder.path(), &["check", "linux-6.12", "--case", &file]);
+    assert_eq!(cured.code, 0, "{}", cured.stderr);
+    let buggy = check(&["--case", &file, "-o", "three"]);
+    assert_eq!(buggy.code, 1, "{}", buggy.stderr);
+    // A damaged file is skipped; the good one still counts.
+    std::fs::write(folder.path().join("kept/a.case.json"), "{").unwrap();
+    let done = check(&["--seeds", "1", "--corpus", "kept", "-o", "two"]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("a stored case is skipped"), "{}", done.stderr);
+    std::fs::remove_file(&kept[0]).unwrap();
+    let done = check(&["--seeds", "1", "--corpus", "kept", "-o", "two"]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+}
+
+/// Random cases on a real kernel: none breaks a rule of the trace, and a case repeats.
+#[test]
+fn a_real_kernel_passes_random_cases() {
+    if !common::kernel_ready("6.12") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["check", "6.12", "--lane", "vm", "--seeds", "12", "--json"];
+    let done = schedlab_in(folder.path(), &args);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    let result = json(&done);
+    let checked = &result["schedulers"][0];
+    assert_eq!(
+        (&checked["nr_cases"], &checked["finding"]),
+        (&12.into(), &Value::Null),
+        "{checked}"
+    );
+    assert!(checked["nr_refused"].as_u64().unwrap() < 4, "{checked}");
 }
 
 /// A scheduler for sched_ext that forgets tasks.
@@ -84,6 +147,8 @@ fn a_finding_has_files_commands_and_is_checked_again() {
         let done = schedlab_in(folder.path(), &words(&command));
         assert!(done.code <= 1, "{command}: {}", done.stderr);
     }
+    // The rule, the recipe and the workload are in the corpus, too.
+    assert_eq!(corpus(&folder.path().join("found/corpus")).len(), 1);
     // Another scheduler plays the same case.
     let stored = format!("found/{}", text("workload").replace(".json", ".finding.json"));
     let other = schedlab_in(folder.path(), &["check", "linux-7.1", "--case", &stored]);

@@ -428,7 +428,7 @@ pub static RULES: [Rule; 42] = [
         tolerance: "none",
         traps: "changes of attributes; a SCHED_RR task whose slice ends as it is preempted; a task \
                 that cannot leave its CPU goes before one that can, so on several CPUs all must \
-                be pinned",
+                be pinned; real kernels from 6.15 on move a task that exits to the tail",
         needs: Needs::Trace,
         make: Some(realtime::order),
     },

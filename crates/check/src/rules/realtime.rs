@@ -6,7 +6,9 @@ use super::{Check, Context, Found, RT_FREE_NS};
 use crate::subject::Family;
 use crate::world::{Queued, Seen, State, World};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, Policy, SchedAttr, SwitchOut, TaskId};
+use schedlab_model::{
+    CpuId, Event, EventKind, KernelVersion, Nanos, Policy, SchedAttr, SwitchOut, TaskId,
+};
 
 /// Slice of SCHED_RR (RR_TIMESLICE).
 const RR_SLICE_NS: Nanos = 100 * MS;
@@ -132,11 +134,39 @@ struct Order {
     keys: Vec<Option<i64>>,
     next_tail: i64,
     next_head: i64,
+    /// Whether an exiting task moves to the tail of its list.
+    exits_move: bool,
+    /// Tasks that gave way to equal ones, and may have done so because they exit.
+    suspects: Vec<Suspect>,
 }
+
+/// A task that gave way to an equal one.
+struct Suspect {
+    task: TaskId,
+    time_ns: Nanos,
+    cpu: CpuId,
+    /// Its CPU time then.
+    ran_ns: Nanos,
+}
+
+/// First kernel whose exiting tasks are moved within their group, and so to the tail of their list
+/// (`sched_autogroup_exit_task`).
+const EXITS_MOVE: KernelVersion = KernelVersion::release(6, 15, 0);
+
+/// CPU time after which a task that gave way does not exit.
+const EXIT_NS: Nanos = 2 * MS;
 
 /// Order among equal priorities.
 pub(super) fn order<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
-    let order = Order { keys: Vec::new(), next_tail: 0, next_head: -1 };
+    let is_new = matches!(context.family, Family::Kernel(version) if version >= EXITS_MOVE);
+    let order = Order {
+        keys: Vec::new(),
+        next_tail: 0,
+        next_head: -1,
+        // The models leave autogroups of exiting tasks out.
+        exits_move: is_new && context.subject.outside_ns > 0,
+        suspects: Vec::new(),
+    };
     // A task that cannot leave goes before an equal one that can, so that the latter is pushed.
     let is_pinned = |attr: &SchedAttr| attr.affinity.is_some_and(|mask| mask.weight() == 1);
     let mut rt = context.attrs().filter(|attr| attr.policy.is_rt());
@@ -195,6 +225,56 @@ impl Order {
             found.add(world.now, Some(cpu), Some(name), text);
         }
     }
+
+    /// `prev` is preempted by `next`.
+    fn check_out(
+        &mut self,
+        world: &World<'_>,
+        cpu: CpuId,
+        prev: TaskId,
+        next: Option<TaskId>,
+        found: &mut Found,
+    ) {
+        let seen = world.task(prev);
+        let is_fifo = seen.attr.is_some_and(|attr| attr.policy == Policy::Fifo);
+        let over = next.and_then(|next| world.task(next).attr);
+        let is_equal = over.is_some() && rank(over) == rank(seen.attr);
+        if !is_fifo || !is_equal || world.now > RT_FREE_NS {
+            return;
+        }
+        let suspect = Suspect { task: prev, time_ns: world.now, cpu, ran_ns: seen.ran_ns };
+        if self.exits_move {
+            self.tail(prev);
+            self.suspects.push(suspect);
+        } else {
+            suspect.accuse(world, found);
+        }
+    }
+
+    /// A task leaves its CPU: if it exits, nothing that it did before counts against it. If it goes
+    /// on with its program, all does.
+    fn clear(&mut self, world: &World<'_>, task: TaskId, out: SwitchOut, found: &mut Found) {
+        let mut own: Vec<Suspect> = self.suspects.extract_if(.., |one| one.task == task).collect();
+        let goes_on = |suspect: &Suspect| {
+            let ran_ns = world.task(task).ran_ns - suspect.ran_ns;
+            out != SwitchOut::Preempted || ran_ns > EXIT_NS
+        };
+        if out == SwitchOut::Dead {
+            return;
+        }
+        for suspect in own.extract_if(.., |suspect| goes_on(suspect)) {
+            suspect.accuse(world, found);
+        }
+        self.suspects.extend(own);
+    }
+}
+
+impl Suspect {
+    fn accuse(&self, world: &World<'_>, found: &mut Found) {
+        let name = &world.task(self.task).name;
+        let text = format!("SCHED_FIFO task {name:?} is preempted by a task of the same priority");
+        found.add(self.time_ns, Some(self.cpu), Some(name), text);
+    }
 }
 
 impl Check for Order {
@@ -203,18 +283,10 @@ impl Check for Order {
         match event.kind {
             EventKind::Switch { prev, next, out } => {
                 if let Some(prev) = prev {
+                    self.clear(world, prev, out, found);
                     self.left(world, prev, next);
-                    let seen = world.task(prev);
-                    let is_fifo = seen.attr.is_some_and(|attr| attr.policy == Policy::Fifo);
-                    let over = next.and_then(|next| world.task(next).attr);
-                    let is_equal = over.is_some() && rank(over) == rank(seen.attr);
-                    if is_fifo && out == SwitchOut::Preempted && is_equal && world.now <= RT_FREE_NS
-                    {
-                        let text = format!(
-                            "SCHED_FIFO task {:?} is preempted by a task of the same priority",
-                            seen.name
-                        );
-                        found.add(world.now, Some(event.cpu), Some(&seen.name), text);
+                    if out == SwitchOut::Preempted {
+                        self.check_out(world, event.cpu, prev, next, found);
                     }
                 }
                 if let Some(next) = next {

@@ -15,7 +15,7 @@ use crate::input;
 use crate::output::say;
 use schedlab_check::{Case, Feature, Features, Judge, Rule, Shape, Subject, Verdict};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
-use schedlab_model::{CpuMask, KernelVersion, Nanos};
+use schedlab_model::{CpuMask, KernelVersion, Nanos, Op, Policy, SchedAttr, TaskSpec};
 use schedlab_run::{Lane, LaneError, LaneKind, RunRequest};
 use schedlab_sched::Scheduler;
 use schedlab_sched::registry::{self, kernels_around};
@@ -98,11 +98,13 @@ fn version_of(release: &str) -> Option<KernelVersion> {
     numbers.get(..numbers.len().min(3))?.join(".").parse().ok()
 }
 
-/// The model of a kernel, or else of the one before it.
+/// The model of a kernel, or else that of its series, or of the kernel before it.
 fn model(version: KernelVersion) -> CliResult<Arc<Scheduler>> {
     let name = format!("linux-{version}");
+    let series: Vec<&str> = name.split('.').take(2).collect();
+    let of_series = || registry::find(&series.join("."));
     let near = || kernels_around(&name)?.into_iter().flatten().find_map(registry::find);
-    registry::find(&name).or_else(near).cloned().ok_or_else(|| {
+    registry::find(&name).or_else(of_series).or_else(near).cloned().ok_or_else(|| {
         CliError::usage(format!("kernel {version}: no model is near, so no rule is known to hold"))
     })
 }
@@ -133,13 +135,6 @@ impl InGuest {
 
     fn locked(&self) -> MutexGuard<'_, Option<LaneError>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The case with the tick of the guest.
-    fn fitted(&self, case: &Case) -> Case {
-        let mut case = case.clone();
-        case.machine.hz = self.hz;
-        case
     }
 
     /// One run of a case, judged.
@@ -214,12 +209,20 @@ impl Place for InGuest {
         Pace { batch: 4, shrink_runs_max: 150 }
     }
 
+    /// The case with the tick of the guest.
+    fn fit(&self, case: &Case) -> Case {
+        let mut case = case.clone();
+        case.machine.hz = self.hz;
+        inherit(&mut case.workload.tasks);
+        case
+    }
+
     fn check(&self, case: &Case) -> Verdict {
-        self.play_checked(&self.fitted(case))
+        self.play_checked(&self.fit(case))
     }
 
     fn check_rule(&self, case: &Case, _rule: &'static Rule) -> Verdict {
-        self.play_checked(&self.fitted(case))
+        self.play_checked(&self.fit(case))
     }
 
     fn failure(&self) -> CliResult<()> {
@@ -231,6 +234,39 @@ impl Place for InGuest {
 
     fn record(&self, _: &Recipe, found: &Found, trace: &Path, _: &Path) -> CliResult<()> {
         write_trace(&*self.lane, &self.request(&found.case), &found.case, trace)
+    }
+}
+
+/// Gives forked tasks the attributes of their parents, which keep theirs. A real task sets its own
+/// attributes some time after the fork, and no event shows when.
+fn inherit(tasks: &mut [TaskSpec]) {
+    let forked = |task: &TaskSpec| -> Vec<u32> {
+        let child = |op: &Op| match op {
+            Op::Fork { task } => Some(*task),
+            _ => None,
+        };
+        task.program.ops.iter().filter_map(child).collect()
+    };
+    for parent in 0..tasks.len() {
+        let children = forked(&tasks[parent]);
+        if children.is_empty() {
+            continue;
+        }
+        // A DEADLINE task may not fork.
+        if tasks[parent].attr.policy == Policy::Deadline {
+            tasks[parent].attr = SchedAttr::default();
+        }
+        let attr = tasks[parent].attr;
+        for op in &mut tasks[parent].program.ops {
+            if let Op::SetAttr(own) = op {
+                **own = attr;
+            }
+        }
+        for child in children {
+            if let Some(child) = tasks.get_mut(child as usize) {
+                child.attr = attr;
+            }
+        }
     }
 }
 
@@ -253,10 +289,36 @@ mod tests {
     }
 
     #[test]
+    fn forked_tasks_have_the_attributes_of_their_parents() {
+        let shape = Shape { features: Features::ALL, ..Shape::default() };
+        let mut nr_forks = 0;
+        for seed in 0..200 {
+            let mut tasks = schedlab_check::generate(&shape, seed).workload.tasks;
+            inherit(&mut tasks);
+            let before = tasks.clone();
+            inherit(&mut tasks);
+            assert_eq!(tasks, before, "seed {seed}: it is done once");
+            for task in &tasks {
+                for op in &task.program.ops {
+                    let Op::Fork { task: child } = op else { continue };
+                    nr_forks += 1;
+                    assert_eq!(tasks[*child as usize].attr, task.attr);
+                    assert_ne!(task.attr.policy, Policy::Deadline);
+                }
+            }
+        }
+        assert!(nr_forks > 20);
+    }
+
+    #[test]
     fn every_kernel_with_an_image_has_a_model_near() {
         for kernel in schedlab_model::kernel::KERNELS.iter().filter(|one| one.image.is_some()) {
             assert!(model(kernel.version).is_ok(), "{}", kernel.version);
         }
-        assert!(model(KernelVersion::release(6, 18, 15)).unwrap().name.starts_with("linux-6.18"));
+        let name =
+            |minor, patch| model(KernelVersion::release(6, minor, patch)).unwrap().name.clone();
+        let found =
+            [(1, 0), (12, 117), (17, 13), (18, 15)].map(|(minor, patch)| name(minor, patch));
+        assert_eq!(found, ["linux-6.1", "linux-6.12", "linux-6.12", "linux-6.18.44"]);
     }
 }

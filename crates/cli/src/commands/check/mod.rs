@@ -281,7 +281,7 @@ impl Run<'_> {
         let rule: &'static Rule = breach.rule;
         match self.place.pair(case, rule) {
             Some([case, changed]) => Found { case, changed: Some(changed), breach },
-            None => Found { case: case.clone(), changed: None, breach },
+            None => Found { case: self.place.fit(case), changed: None, breach },
         }
     }
 

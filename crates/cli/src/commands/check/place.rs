@@ -41,6 +41,11 @@ pub trait Place: Sync {
     /// Its pace.
     fn pace(&self) -> Pace;
 
+    /// The case as it is played here.
+    fn fit(&self, case: &Case) -> Case {
+        case.clone()
+    }
+
     /// Plays a case and judges it by every rule.
     fn check(&self, case: &Case) -> Verdict;
 
