@@ -3,8 +3,8 @@
 //! one scheduler can follow another.
 
 use schedlab_check::{
-    Case, Diff, Family, Kind, Setting, Side, Subject, Verdict, diff, follow, generate, play_both,
-    shrink,
+    Case, Diff, Family, Feature, Features, Kind, Setting, Shape, Side, Subject, Verdict, diff,
+    follow, generate, play_both, shrink,
 };
 use schedlab_model::{Costs, CpuId, Machine, Preempt, TaskId, Workload};
 use schedlab_sched::boundary::explain::{Value, Who};
@@ -200,6 +200,50 @@ fn a_scheduler_that_follows_itself_agrees() {
             nr_decisions += found.counts.nr_decisions;
         }
         assert!(nr_decisions > 100, "{name}: {nr_decisions}");
+    }
+}
+
+#[test]
+fn early_kernels_follow_on_one_cpu() {
+    let kernel = subject("linux-6.12");
+    for name in
+        ["linux-2.4.18", "linux-2.6.0", "linux-2.6.11", "linux-2.6.22", "cfs-v19", "linux-2.6.23"]
+    {
+        let one = subject(name);
+        let (mut nr_decisions, mut nr_whole) = (0, 0);
+        for seed in 0..40 {
+            let features = Features::ALL.without(Feature::Smp).without(Feature::Deadline);
+            let shape = Shape { features: features.without(Feature::Quota), ..Shape::default() };
+            let case = generate(&shape, seed);
+            let machine = Machine { preempt: one.scheduler.preempt, ..case.machine.clone() };
+            let setting = Setting { workload: &case.workload, seed: case.seed, until_ns: None };
+            let own = side(&one, &machine);
+            let found = follow(&setting, &[own, own]).expect("it follows itself");
+            assert_eq!((found.counts.nr_differing(), found.stopped), (0, None), "{name}, {seed}");
+            nr_decisions += found.counts.nr_decisions;
+            let other = follow(&setting, &[side(&kernel, &machine), own]);
+            nr_whole += u32::from(other.is_ok_and(|found| found.stopped.is_none()));
+        }
+        assert!(nr_decisions > 1_000 && nr_whole >= 20, "{name}: {nr_decisions}, {nr_whole}");
+    }
+}
+
+#[test]
+fn a_follower_whose_pick_changes_queues_is_refused() {
+    let workload = workload(IDLE);
+    let setting = Setting { workload: &workload, seed: 1, until_ns: None };
+    let refused = |name: &str, nr_cpus| {
+        let (a, b, machine) = (subject("linux-6.12"), subject(name), machine(nr_cpus));
+        follow(&setting, &[side(&a, &machine), side(&b, &machine)]).unwrap_err()
+    };
+    for (name, nr_cpus, text) in [
+        ("linux-2.6.32", 1, "in the pick itself"),
+        ("rsdl-0.31", 1, "in the pick itself"),
+        ("linux-2.6.22", 2, "with one CPU they follow"),
+    ] {
+        let error = refused(name, nr_cpus);
+        assert!(error.is_refusal && error.side == 1, "{name}: {error}");
+        assert!(error.to_string().contains(text), "{name}: {error}");
     }
 }
 

@@ -132,5 +132,7 @@ fn a_changed_copy_of_a_file_differs() {
     let done = compare("./old.bpf.c", "./new.bpf.c");
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.starts_with("After "), "{}", done.stdout);
-    assert!(done.stdout.contains("B cannot follow A's decisions"), "{}", done.stdout);
+    // The new one follows, and would preempt after 32 ms, which the old one does after 100 ms.
+    assert!(done.stdout.contains("If B follows A's decisions"), "{}", done.stdout);
+    assert!(done.stdout.contains("only B would preempt the running task"), "{}", done.stdout);
 }

@@ -22,6 +22,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Name of the class of sched_ext.
+const EXT: &str = "ext";
+
 /// How often one scheduler agrees with another whose decisions it follows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Agreement {
@@ -38,13 +41,7 @@ pub struct Agreement {
 /// # Errors
 /// If B's own state cannot take the decisions of another scheduler, or a run fails.
 pub fn follow(setting: &Setting<'_>, sides: &[Side<'_>; 2]) -> Result<Agreement, DiffError> {
-    if sides[1].scheduler.digest.is_some() {
-        let text = "a scheduler for sched_ext has its tasks in queues of its own, and cannot run \
-                    another task than it dispatched";
-        return Err(DiffError { side: 1, text: text.into(), is_refusal: true });
-    }
-    if Family::of(sides[1].scheduler) == Family::Early {
-        let text = "models of kernels before 6.1 charge and move the task in the pick itself";
+    if let Some(text) = refusal(sides[1].scheduler, sides[0].machine.nr_cpus()) {
         return Err(DiffError { side: 1, text: text.into(), is_refusal: true });
     }
     // Assertions of a class find what its state cannot take.
@@ -53,6 +50,24 @@ pub fn follow(setting: &Setting<'_>, sides: &[Side<'_>; 2]) -> Result<Agreement,
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         Err(broken(&format!("the model found its own state broken: {}", panic_text(&*panic))))
     })
+}
+
+/// Models of kernels before 6.1 that change their queues in the pick itself: they cannot run
+/// another task than the one that they picked.
+const PICK_CHANGES: [&str; 4] = ["rsdl-0.31", "sd-0.48", "linux-2.6.24", "linux-2.6.32"];
+
+/// Why `follower` cannot follow another scheduler.
+fn refusal(follower: &Scheduler, nr_cpus: u32) -> Option<&'static str> {
+    if Family::of(follower) != Family::Early {
+        return None;
+    }
+    let name = follower.name.split('+').next().unwrap_or_default();
+    if PICK_CHANGES.contains(&name) {
+        return Some("its model changes its queues in the pick itself");
+    }
+    let averages = "models of kernels before 6.1 need averages that load balancing renews, which \
+                    moves tasks on several CPUs; with one CPU they follow";
+    (nr_cpus > 1).then_some(averages)
 }
 
 /// Side B cannot go on.
@@ -79,9 +94,11 @@ fn plain(machine: &Machine) -> Machine {
 /// `scheduler` with guided classes.
 fn guided(scheduler: &Scheduler, guide: &SharedGuide) -> Scheduler {
     let (inner, guide) = (scheduler.clone(), Arc::clone(guide));
+    let is_native = scheduler.digest.is_some();
     let make = Make::fallible(move |options, machine, cgroups| {
-        let wrap = |class| -> Box<dyn SchedClass> {
-            Box::new(Guided { class, guide: Arc::clone(&guide) })
+        let wrap = |class: Box<dyn SchedClass>| -> Box<dyn SchedClass> {
+            let dispatches = is_native && class.name() == EXT;
+            Box::new(Guided { class, guide: Arc::clone(&guide), dispatches })
         };
         let stack = inner.stack(options, machine, cgroups)?;
         Ok(stack.into_iter().map(wrap).collect())

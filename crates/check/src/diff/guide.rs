@@ -117,6 +117,9 @@ impl Guide {
 pub struct Guided {
     pub class: Box<dyn SchedClass>,
     pub guide: SharedGuide,
+    /// Whether it is the class of sched_ext, whose tasks wait in queues of the BPF scheduler, and
+    /// whose balancing is a part of the pick: it asks the BPF scheduler to dispatch.
+    pub dispatches: bool,
 }
 
 impl Explain for Guided {
@@ -153,8 +156,37 @@ impl Explain for Guided {
     }
 }
 
-// Load balancing is left out: tasks are where the other run has them.
+impl Guided {
+    /// Whether the class may balance load. With several CPUs it may not: tasks are where the other
+    /// run has them. With one CPU it moves none, and may keep averages that its choices need.
+    fn balances(&self, core: &Core) -> bool {
+        self.dispatches || core.nr_cpus() == 1
+    }
+}
+
 impl SchedClass for Guided {
+    fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        self.balances(core) && self.class.balance(core, cpu)
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.balances(core) {
+            self.class.balance_callback(core, cpu);
+        }
+    }
+
+    fn task_woken(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        if self.balances(core) {
+            self.class.task_woken(core, cpu, task);
+        }
+    }
+
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.balances(core) {
+            self.class.tick_balance(core, cpu);
+        }
+    }
+
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         let class = core.current_class();
         let mut guide = locked(&self.guide);
@@ -169,7 +201,8 @@ impl SchedClass for Guided {
         }
         let task = target.filter(|task| core.task(*task).class == class)?;
         let mut guide = locked(&self.guide);
-        if self.class.is_throttled(core, task) {
+        // A task that was not dispatched may run: core scheduling does the same.
+        if !self.dispatches && self.class.is_throttled(core, task) {
             guide.stop("it throttles the task that A runs".into());
         }
         if core.task(task).cpu != cpu || !core.task(task).on_rq || core.task(task).sched_delayed {
