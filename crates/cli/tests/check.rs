@@ -123,6 +123,46 @@ fn a_real_kernel_passes_random_cases() {
     assert!(checked["nr_refused"].as_u64().unwrap() < 4, "{checked}");
 }
 
+/// The reweight that starves (P01) on a real kernel, and one that is mended. Two CPUs need QEMU 8.1.
+#[test]
+fn a_real_kernel_starves_a_task_and_a_later_one_does_not() {
+    const STARVED: &str = r#"{ "global": { "duration": "2s" }, "tasks": {
+      "sleepy": { "cpus": [0], "taskgroup": "/g", "loop": -1, "run": "50us", "sleep": "50us" },
+      "near":   { "cpus": [0], "taskgroup": "/g", "loop": -1, "run": "1ms" },
+      "far":    { "cpus": [1], "taskgroup": "/g", "loop": -1, "run": "1ms" },
+      "victim": { "cpus": [0], "loop": -1, "run": "1ms" } } }"#;
+    if !common::kernel_ready("6.18") || !common::kernel_ready("7.2") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("w.json"), STARVED).unwrap();
+    // CPU time of the victim (ms), and the release.
+    let victim = |kernel: &str| {
+        let args = ["vm", "w.json", "--kernel", kernel, "--cpus", "2", "--json"];
+        let done = schedlab_in(folder.path(), &args);
+        // Without a QEMU that is new enough, or if three runs differ.
+        if matches!(done.code, 1 | 3) {
+            schedlab_testing::skip(&done.stderr);
+            return None;
+        }
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let run = json(&done);
+        let tasks = run["measures"]["tasks"].as_array().unwrap().clone();
+        let victim = tasks.iter().find(|task| task["name"] == "victim").unwrap();
+        let release = run["machine"]["kernel"].as_str().unwrap().to_owned();
+        Some((victim["cpu_time_ns"].as_u64().unwrap() / 1_000_000, release))
+    };
+    let (Some((buggy, release)), Some((mended, _))) = (victim("6.18"), victim("7.2")) else {
+        return;
+    };
+    assert!(mended > 500, "{mended} ms");
+    // Releases from 6.18.45 on are mended, too.
+    let patch = release.split(['.', '+', '-']).nth(2).and_then(|text| text.parse::<u32>().ok());
+    if patch.is_some_and(|patch| patch < 45) {
+        assert!(buggy < 100, "{release}: {buggy} ms");
+    }
+}
+
 /// A scheduler for sched_ext that forgets tasks.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
