@@ -123,7 +123,7 @@ fn a_real_kernel_passes_random_cases() {
     assert!(checked["nr_refused"].as_u64().unwrap() < 4, "{checked}");
 }
 
-/// The reweight that starves (P01) on a real kernel, and one that is mended. Two CPUs need QEMU 8.1.
+/// The reweight that starves (P01) on a real kernel, and on a mended one. Two CPUs need QEMU 8.1.
 #[test]
 fn a_real_kernel_starves_a_task_and_a_later_one_does_not() {
     const STARVED: &str = r#"{ "global": { "duration": "2s" }, "tasks": {
@@ -152,15 +152,36 @@ fn a_real_kernel_starves_a_task_and_a_later_one_does_not() {
         let release = run["machine"]["kernel"].as_str().unwrap().to_owned();
         Some((victim["cpu_time_ns"].as_u64().unwrap() / 1_000_000, release))
     };
+    // The rules of the trace see it, too.
+    std::fs::write(folder.path().join("w.case.json"), case_file(STARVED)).unwrap();
+    let judged = |kernel: &str| {
+        let args = ["check", kernel, "--lane", "vm", "--known", "--case", "w.case.json"];
+        schedlab_in(folder.path(), &args)
+    };
     let (Some((buggy, release)), Some((mended, _))) = (victim("6.18"), victim("7.2")) else {
         return;
     };
     assert!(mended > 500, "{mended} ms");
+    let done = judged("7.2");
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
     // Releases from 6.18.45 on are mended, too.
     let patch = release.split(['.', '+', '-']).nth(2).and_then(|text| text.parse::<u32>().ok());
     if patch.is_some_and(|patch| patch < 45) {
         assert!(buggy < 100, "{release}: {buggy} ms");
+        let done = judged("6.18");
+        assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
+        assert!(done.stdout.starts_with("wait: ") && done.stdout.contains("\"victim\""));
     }
+}
+
+/// A file of a corpus with this workload, on two CPUs of a guest.
+fn case_file(workload: &str) -> String {
+    let file = serde_json::json!({
+        "schema_version": 1, "scheduler": "6.18", "tunables": [], "lane": "vm", "rule": "wait",
+        "seed": 1, "hz": 250, "has_costs": false, "core": [0, 1], "llc": [0, 0], "node": [0, 0],
+        "workload": workload,
+    });
+    file.to_string()
 }
 
 /// A scheduler for sched_ext that forgets tasks.

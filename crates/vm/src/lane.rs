@@ -87,6 +87,8 @@ pub struct Options {
     pub soak: Option<Duration>,
     /// How the source of a scheduler is compiled.
     pub source: SourceOptions,
+    /// Whether runs with counted time on several CPUs are repeated and compared.
+    pub is_compared: bool,
     /// Commands that load a scheduler. A target names one as it names a scheduler.
     pub commands: Vec<ShippedScheduler>,
 }
@@ -100,6 +102,7 @@ impl Default for Options {
             writes: Vec::new(),
             soak: None,
             source: SourceOptions::default(),
+            is_compared: true,
             commands: Vec::new(),
         }
     }
@@ -257,7 +260,8 @@ impl VmLane {
     fn ask_checked(&self, job: &Job<'_>) -> Result<(Answer, Option<String>), VmError> {
         let ask = || self.ask(job.kernel, &job.setup, &job.request);
         let first = ask()?;
-        if job.setup.accel != Accel::Counted || job.setup.nr_cpus == 1 {
+        let may_differ = job.setup.accel == Accel::Counted && job.setup.nr_cpus > 1;
+        if !may_differ || !self.options.is_compared {
             return Ok((first, None));
         }
         let second = ask()?;

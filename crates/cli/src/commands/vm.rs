@@ -151,6 +151,7 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         writes: writes?,
         soak: args.soak.map(Duration::from_nanos),
         source: args.scx.options_for_kernel()?,
+        is_compared: true,
         commands: commands(args)?,
     };
     Ok(VmLane::new(options, say()).map_err(LaneError::from)?)

@@ -43,8 +43,8 @@ pub struct Finding {
     /// Command that runs the changed case.
     #[serde(default)]
     pub changed_command: Option<String>,
-    /// Command that explains it.
-    pub explain_command: String,
+    /// Command that explains it; none if no scheduler of the simulator is like that of the case.
+    pub explain_command: Option<String>,
 }
 
 /// A found case with its breach. A rule of pairs has a second case.
@@ -71,13 +71,13 @@ impl Finding {
             changed: changed.as_ref().map(|_| format!("{stem}.changed.json")),
             command: String::new(),
             changed_command: None,
-            explain_command: String::new(),
+            explain_command: None,
             recipe,
         };
         finding.command = finding.run_command(folder, &finding.workload);
         finding.changed_command =
             finding.changed.as_ref().map(|file| finding.run_command(folder, file));
-        finding.explain_command = finding.explanation(folder, place.model());
+        finding.explain_command = place.model().map(|model| finding.explanation(folder, model));
         finding
     }
 
@@ -152,7 +152,7 @@ impl Finding {
             LaneKind::Vm => "Explain what the model does",
             _ => "Explain it",
         };
-        commands.push((explains, &self.explain_command));
+        commands.extend(self.explain_command.as_deref().map(|command| (explains, command)));
         commands
     }
 

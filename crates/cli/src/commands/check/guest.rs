@@ -13,7 +13,8 @@ use crate::commands::vm;
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
-use schedlab_check::{Case, Feature, Features, Judge, Rule, Shape, Subject, Verdict};
+use crate::schedulers::is_file;
+use schedlab_check::{Breach, Case, Feature, Features, Judge, Rule, Shape, Subject, Verdict, rule};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 use schedlab_model::{CpuMask, KernelVersion, Nanos, Op, Policy, SchedAttr, TaskSpec};
 use schedlab_run::{Lane, LaneError, LaneKind, RunRequest};
@@ -25,7 +26,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What threads outside of the workload may take at once: the launcher, the recorder, threads of
-/// the kernel, and the costs of a CPU that runs 125 million instructions a second.
+/// the kernel, and the costs of a CPU that runs 125 million instructions a second. CPUs of a guest
+/// take turns, so several take as much longer.
 const OUTSIDE_NS: Nanos = 10 * MS;
 
 /// Longest run.
@@ -50,7 +52,12 @@ pub struct Guests {
 impl Guests {
     /// The lane with the user's cache.
     pub fn new(scx: &ScxArgs) -> CliResult<Self> {
-        let options = Options { source: scx.options_for_kernel()?, ..Options::default() };
+        let options = Options {
+            source: scx.options_for_kernel()?,
+            // What breaks a rule is repeated here.
+            is_compared: false,
+            ..Options::default()
+        };
         let lane = VmLane::new(options, vm::say()).map_err(LaneError::from)?;
         Ok(Self { lane: Arc::new(lane) })
     }
@@ -75,14 +82,16 @@ impl Guests {
             digest: target.scheduler.map(str::to_owned),
             ..(*model).clone()
         };
-        let subject =
-            Subject { judges_limits, outside_ns: OUTSIDE_NS, ..Subject::new(Arc::new(scheduler)) };
+        let subject = Subject { judges_limits, ..Subject::new(Arc::new(scheduler)) };
         Ok(InGuest {
             lane: Arc::clone(&self.lane),
             name: name.to_owned(),
             tunables: input::pairs("--set", tunables)?,
             subject,
-            model: model.name.to_string(),
+            model: match target.scheduler {
+                None => Some(model.name.to_string()),
+                Some(scheduler) => is_file(scheduler).then(|| scheduler.to_owned()),
+            },
             version,
             hz,
             failure: Mutex::default(),
@@ -116,7 +125,8 @@ pub struct InGuest {
     name: String,
     tunables: Vec<(String, String)>,
     subject: Subject,
-    model: String,
+    /// What explains its choices in the simulator.
+    model: Option<String>,
     version: KernelVersion,
     hz: u32,
     /// Why no guest can be run.
@@ -142,14 +152,14 @@ impl InGuest {
         if let Some(error) = &*self.locked() {
             return Verdict::Refused(error.text().to_owned());
         }
-        let mut judge = Judge::new(case, &self.subject);
+        let outside_ns = OUTSIDE_NS * u64::from(case.machine.nr_cpus());
+        let subject = Subject { outside_ns, ..self.subject.clone() };
+        let mut judge = Judge::new(case, &subject);
         match self.lane.run(&self.request(case), &mut judge) {
             Ok(_) => judge.finish().map_or(Verdict::Passed, Verdict::Broken),
             Err(LaneError::Input(why)) => Verdict::Refused(why),
-            Err(LaneError::Check(why)) => {
-                say(format!("warning: {}: {why}", case.workload.name));
-                Verdict::Refused(why)
-            }
+            // The kernel has ejected the scheduler.
+            Err(LaneError::Check(why)) => failed(&why),
             Err(error) => {
                 let why = error.text().to_owned();
                 self.locked().get_or_insert(error);
@@ -186,8 +196,8 @@ impl Place for InGuest {
         &self.tunables
     }
 
-    fn model(&self) -> &str {
-        &self.model
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     fn shape(&self) -> Shape {
@@ -235,6 +245,14 @@ impl Place for InGuest {
     fn record(&self, _: &Recipe, found: &Found, trace: &Path, _: &Path) -> CliResult<()> {
         write_trace(&*self.lane, &self.request(&found.case), &found.case, trace)
     }
+}
+
+/// A run in which a check of the lane failed.
+fn failed(why: &str) -> Verdict {
+    let rule = rule("answers").expect("the table has the rule");
+    let first = why.lines().next().unwrap_or_default();
+    let text = first.trim_end_matches("; the kernel logged:").to_owned();
+    Verdict::Broken(Breach { rule, kind: "failed", time_ns: 0, cpu: None, task: None, text })
 }
 
 /// Gives forked tasks the attributes of their parents, which keep theirs. A real task sets its own

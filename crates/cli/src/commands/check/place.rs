@@ -32,8 +32,8 @@ pub trait Place: Sync {
     /// The tunables that are set.
     fn tunables(&self) -> &[(String, String)];
 
-    /// The model that explains what happens.
-    fn model(&self) -> &str;
+    /// The scheduler that explains in the simulator what happens, if there is one.
+    fn model(&self) -> Option<&str>;
 
     /// What cases may have.
     fn shape(&self) -> Shape;
@@ -120,8 +120,8 @@ impl Place for InSim {
         &self.tunables
     }
 
-    fn model(&self) -> &str {
-        &self.subject.scheduler.name
+    fn model(&self) -> Option<&str> {
+        Some(&self.subject.scheduler.name)
     }
 
     fn shape(&self) -> Shape {
