@@ -126,8 +126,9 @@ pub static LIMITS: [Limit; 12] = [
     Limit {
         rules: &["other-cpu"],
         occurs: "cfs-v19",
-        reason: "the cause is not known; the bonus of sleepers depends on the average load of the \
-                 CPU, which may differ",
+        reason: "the model takes ticks at which all CPUs idle for ticks without load, also the \
+                 first, before which a task ran; so the average load that credits sleepers depends \
+                 on other CPUs",
         applies: |context| is_named(context, &["cfs-v19"]),
     },
 ];
