@@ -12,6 +12,7 @@ use super::run::Run;
 use super::setup::Setup;
 use super::storage;
 use super::zone::{Block, put};
+use schedlab_model::machine::Topology;
 use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
 use schedlab_scx::consts;
 use schedlab_scx::{
@@ -100,6 +101,12 @@ impl NativeOps {
         let (setup, chosen) = (Some(setup), chosen.clone());
         let args = run.zone.block(args::SIZE);
         Ok(Self { run, info, functions, args, setup, chosen })
+    }
+
+    /// Refuses a machine that its setup is not for.
+    pub fn check_machine(&self, topology: &Topology) -> Result<(), NativeError> {
+        let recorded = self.setup.as_ref().and_then(|setup| setup.recorded.as_ref());
+        recorded.map_or(Ok(()), |recorded| recorded.check(topology)).map_err(NativeError::Refused)
     }
 
     /// Whether it has a setup: of the user, next to its source, or built in.

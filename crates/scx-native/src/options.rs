@@ -11,7 +11,7 @@ use super::error::NativeError;
 use super::image::Image;
 use super::program::{Program, RUN_TIME};
 use super::run::DUMP_LEN;
-use schedlab_scx_source::Constant;
+use schedlab_scx_source::{Constant, is_set_by_schedlab};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -41,11 +41,6 @@ pub struct OptionInfo {
     pub default: String,
 }
 
-/// Whether schedlab sets an option, instead of the user.
-pub fn is_filled_in(name: &str) -> bool {
-    name == "scx_lib_features" || Constant::of(name).is_some_and(Constant::is_the_kernels)
-}
-
 /// The value that the user program of a scheduler would set; `None`: the value in the source stays.
 /// `is_zero`: that value is 0.
 fn filled_in(
@@ -68,7 +63,7 @@ pub fn list(program: &Program) -> Vec<OptionInfo> {
     let mut options: Vec<OptionInfo> = program
         .variables
         .iter()
-        .filter(|(_, variable)| variable.is_option && !is_filled_in(&variable.name))
+        .filter(|(_, variable)| variable.is_option && !is_set_by_schedlab(&variable.name))
         .map(|(object, variable)| OptionInfo {
             name: variable.name.clone(),
             kind: kind(&variable.of),
@@ -138,7 +133,7 @@ impl Chosen {
         let mut this = Self::default();
         for (name, text) in given {
             let found = program.variables.iter().find(|(_, variable)| {
-                variable.is_option && !is_filled_in(name) && variable.name == *name
+                variable.is_option && !is_set_by_schedlab(name) && variable.name == *name
             });
             let Some((_, variable)) = found else {
                 return Err(NativeError::Option(unknown(program, name)));

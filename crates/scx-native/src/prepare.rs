@@ -12,6 +12,7 @@ use super::program::{Program, RUN_TIME};
 use super::setup::{Element, Setup, layout};
 use super::setup_words::{Known, Machine, Part, Value};
 use super::touch;
+use schedlab_model::CpuId;
 use schedlab_model::machine::Topology;
 use schedlab_scx::{Kernel, OpsFault};
 use std::collections::BTreeMap;
@@ -129,6 +130,9 @@ impl NativeOps {
         let topology: Topology = k.topology().clone();
         let machine = Machine::new(&topology, k.hz());
         let fault = |what: String| OpsFault(format!("the setup fails: {what}"));
+        if let Some(recorded) = &setup.recorded {
+            recorded.check(&topology).map_err(OpsFault)?;
+        }
         for (path, value) in in_order(&setup.variables) {
             let (name, steps) = steps(path).map_err(fault)?;
             let is_there = self.run.program.variables.iter().any(|(_, of)| of.name == name);
@@ -179,7 +183,8 @@ impl NativeOps {
             }
             for machine in each(&machine, run.each.as_deref()).map_err(of)? {
                 let mut context = layout(&run.context, &machine).map_err(of)?;
-                self.run_program(k, &run.program, &mut context)?;
+                let cpu = cpu_of(run.cpu.as_ref(), &machine).map_err(of)?.unwrap_or(k.this_cpu());
+                k.on_cpu(cpu, |k| self.run_program(k, &run.program, &mut context))?;
             }
         }
         Ok(())
@@ -221,7 +226,8 @@ impl NativeOps {
                 value.len()
             ));
         }
-        let place = map.insert(key, 0, machine.cpu()).map_err(|errno| format!("error {errno}"))?;
+        let cpu = cpu_of(element.cpu.as_ref(), machine)?.map_or(machine.cpu(), |cpu| cpu.0);
+        let place = map.insert(key, 0, cpu).map_err(|errno| format!("error {errno}"))?;
         let mut all = vec![(place, value.to_vec())];
         for (path, value) in in_order(&element.members) {
             let of = map.def.value.as_deref().ok_or("its values have no type")?;
@@ -315,6 +321,17 @@ fn in_order(values: &BTreeMap<String, Value>) -> impl Iterator<Item = (&String, 
     let is_for_all = |path: &str| path.contains("[all]");
     let first = values.iter().filter(move |(path, _)| is_for_all(path));
     first.chain(values.iter().filter(move |(path, _)| !is_for_all(path)))
+}
+
+/// The CPU that an entry names.
+fn cpu_of(value: Option<&Value>, machine: &Machine<'_>) -> Result<Option<CpuId>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let number = value.number(machine)?;
+    let ids = machine.ids(Part::Cpu);
+    let cpu = u32::try_from(number).ok().filter(|cpu| ids.contains(cpu));
+    cpu.map(|cpu| Some(CpuId(cpu))).ok_or_else(|| {
+        format!("cpu = {number}: the machine has CPUs 0 to {}", ids.len().saturating_sub(1))
+    })
 }
 
 /// The machine once, or as seen from each part that `each` names.

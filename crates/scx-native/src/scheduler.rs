@@ -8,9 +8,11 @@ use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::{CompileOptions, Inspector, NativeScheduler};
 use schedlab_model::KernelVersion;
+use schedlab_model::machine::Machine;
 use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, Words};
 use schedlab_scx::consts::SLICE_DFL;
 use schedlab_scx::{CORES, ExtOptions, Ops, scheduler, stack_checked};
+use schedlab_scx_source::is_set_by_schedlab;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -91,7 +93,7 @@ impl Forms {
         &self,
         tunables: &[Tunable],
         given: &Options,
-        machine: MachineWords,
+        machine: &Machine,
     ) -> Result<Box<dyn Ops>, String> {
         let program = self.of(ExtOptions::from_options(given).core.version)?;
         let text = |error: NativeError| error.to_string();
@@ -106,7 +108,9 @@ impl Forms {
                 chosen.set(&tunable.name, i128::from(value / unit));
             }
         }
-        let mut ops = NativeOps::new(program, &chosen, machine).map_err(text)?;
+        let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
+        let mut ops = NativeOps::new(program, &chosen, words).map_err(text)?;
+        ops.check_machine(&machine.topology).map_err(text)?;
         ops.run.inspector.clone_from(&self.inspector);
         Ok(Box::new(ops))
     }
@@ -149,8 +153,7 @@ impl NativeScheduler {
             tunables,
             digest: Some(self.program.sum(arrays)),
             make: Make::fallible(move |options, machine, cgroups| {
-                let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
-                let ops = forms.ops(&own, options, words)?;
+                let ops = forms.ops(&own, options, machine)?;
                 stack_checked(ops, options, machine, cgroups)
             }),
             ..like
@@ -164,7 +167,7 @@ fn own_tunables(program: &Program) -> Vec<Tunable> {
     for (object, variable) in &program.variables {
         let name = variable.name.as_str();
         let is_known = tunables.iter().any(|tunable| tunable.name == name);
-        if !variable.is_option || options::is_filled_in(name) || is_known {
+        if !variable.is_option || is_set_by_schedlab(name) || is_known {
             continue;
         }
         let mut default = options::default_number(program, *object, variable);

@@ -9,9 +9,10 @@
 
 use super::error::NativeError;
 use super::setup_words::{Machine, Value};
+use schedlab_model::machine::Topology;
 use schedlab_scx_source::setup_next_to;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Setups of published schedulers: the scheduler's name (`sched_ext_ops.name`), the text.
@@ -49,9 +50,65 @@ pub struct Setup {
     pub runs: Vec<ProgramRun>,
     /// Whether the arena library of the scx schedulers is set up first.
     pub arena: bool,
+    /// Where the values come from if a user program was recorded (`schedlab scx setup`).
+    pub recorded: Option<Recorded>,
     /// Whether it is one of [`KNOWN`]: other versions of a scheduler may lack what it names.
     #[serde(skip)]
     pub is_known: bool,
+}
+
+/// The origin of recorded values: they are right for one machine.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The user program and its arguments.
+    pub command: String,
+    /// The release of the kernel whose types the user program saw.
+    pub kernel: String,
+    /// Core number of each CPU.
+    pub core: Vec<u32>,
+    /// Last-level-cache number of each CPU.
+    pub llc: Vec<u32>,
+    /// NUMA node of each CPU.
+    pub node: Vec<u32>,
+}
+
+impl Recorded {
+    /// Refuses another machine than the recorded one.
+    pub fn check(&self, found: &Topology) -> Result<(), String> {
+        let [core, llc, node] = [&self.core, &self.llc, &self.node].map(Vec::clone);
+        let recorded = Topology { core, llc, node };
+        if recorded == *found {
+            return Ok(());
+        }
+        let same = match (parts(&recorded), parts(found)) {
+            (one, other) if one == other => " with other numbers",
+            _ => "",
+        };
+        Err(format!(
+            "the setup was recorded for a machine of {}; this machine has {}{same}. Record it for \
+             this machine: schedlab scx setup --machine MACHINE --cpus {} -- {}",
+            parts(&recorded),
+            parts(found),
+            found.nr_cpus(),
+            self.command
+        ))
+    }
+}
+
+/// The numbers of a machine's parts in words.
+fn parts(topology: &Topology) -> String {
+    let count = |level: &[u32], one: &str, several: &str| {
+        let nr = level.iter().collect::<BTreeSet<_>>().len();
+        format!("{nr} {}", if nr == 1 { one } else { several })
+    };
+    format!(
+        "{} CPUs, {}, {} and {}",
+        topology.nr_cpus(),
+        count(&topology.core, "core", "cores"),
+        count(&topology.llc, "last-level cache", "last-level caches"),
+        count(&topology.node, "node", "nodes")
+    )
 }
 
 /// An element of a map.
@@ -71,6 +128,8 @@ pub struct Element {
     /// "cpu"` sets each one's.
     #[serde(default)]
     pub members: BTreeMap<String, Value>,
+    /// The CPU whose copy is set, in a map with a copy for each: a number or a word.
+    pub cpu: Option<Value>,
 }
 
 /// A run of a program.
@@ -86,6 +145,8 @@ pub struct ProgramRun {
     /// Words of its argument.
     #[serde(default)]
     pub context: Vec<Word>,
+    /// The CPU that executes it: a number or a word. Without it, the one that executes `ops.init`.
+    pub cpu: Option<Value>,
     /// Whether it is run after the scheduler was attached, not before.
     #[serde(default)]
     pub attached: bool,
@@ -160,7 +221,6 @@ impl Setup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::machine::Topology;
 
     #[test]
     fn every_known_setup_can_be_read() {
@@ -177,6 +237,21 @@ mod tests {
             |(name, text): &&(&str, &str)| Setup::parse(text, name).unwrap().refuse.is_none();
         let known: Vec<&str> = KNOWN.iter().filter(applied).map(|(name, _)| *name).collect();
         assert_eq!(known, schedlab_scx_source::SET_UP_BY_USER_PROGRAM);
+    }
+
+    #[test]
+    fn a_recorded_setup_is_for_its_own_machine() {
+        let text = "[recorded]\ncommand = './scx_x -s 5'\nkernel = '6.18'\ncore = [0, 1, 0, 1]\n\
+                    llc = [0, 0, 0, 0]\nnode = [0, 0, 0, 0]\n";
+        let recorded = Setup::parse(text, "x.toml").unwrap().recorded.unwrap();
+        let mut topology = Topology::flat(4);
+        let error = recorded.check(&topology).unwrap_err();
+        assert!(error.contains("4 CPUs, 2 cores, 1 last-level cache and 1 node; this"), "{error}");
+        assert!(error.ends_with("--cpus 4 -- ./scx_x -s 5"), "{error}");
+        topology.core = vec![0, 0, 1, 1];
+        assert!(recorded.check(&topology).unwrap_err().contains(" with other numbers. "));
+        topology.core = vec![0, 1, 0, 1];
+        assert_eq!(recorded.check(&topology), Ok(()));
     }
 
     #[test]

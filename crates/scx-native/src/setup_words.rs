@@ -174,6 +174,7 @@ impl<'a> Machine<'a> {
             "nodes" => return count(Part::Node),
             "smt" => return Ok(Known::Number(i128::from(threads > 1))),
             "threads" => return Ok(Known::Number(i128::from(threads))),
+            "last_cpu" => return Ok(Known::Number(i128::from(self.topology.nr_cpus()) - 1)),
             "hz" => return Ok(Known::Number(i128::from(self.hz))),
             "tick_ns" => return Ok(Known::Number(1_000_000_000 / i128::from(self.hz.max(1)))),
             "all8" => {
@@ -190,8 +191,8 @@ impl<'a> Machine<'a> {
         }
         let Some((what, part)) = word.split_once(" of ") else {
             return Err(format!(
-                "no word {word:?}: cpus, cores, llcs, nodes, smt, threads, hz, tick_ns, one_word, \
-                 all8, and `X of cpu` are possible"
+                "no word {word:?}: cpus, cores, llcs, nodes, last_cpu, smt, threads, hz, tick_ns, \
+                 one_word, all8, and `X of cpu` are possible"
             ));
         };
         let part = Part::of(part)?;
@@ -252,9 +253,9 @@ mod tests {
     fn words_describe_the_machine() {
         let topology = topology();
         let machine = Machine::new(&topology, 250);
-        let counts = ["cpus", "cores", "llcs", "nodes", "smt", "threads", "hz"];
+        let counts = ["cpus", "cores", "llcs", "nodes", "smt", "threads", "hz", "last_cpu"];
         let counts: Vec<Known> = counts.iter().map(|word| known(word, &machine)).collect();
-        assert_eq!(Known::List(counts), list(&[16, 8, 4, 2, 1, 2, 250]));
+        assert_eq!(Known::List(counts), list(&[16, 8, 4, 2, 1, 2, 250, 15]));
         assert_eq!(known("node of llc", &machine), list(&[0, 0, 1, 1]));
         assert_eq!(known("cpus of node", &machine), list(&[8, 8]));
         assert_eq!(

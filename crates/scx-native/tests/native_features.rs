@@ -383,6 +383,53 @@ fn a_setup_sets_variables_and_maps_and_runs_programs() {
     }
 }
 
+/// A user program pins itself before it runs a program, and gives each CPU its own copy.
+#[test]
+fn runs_and_copies_of_a_setup_belong_to_the_chosen_cpu() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let text = format!(
+        "{HEAD}
+        struct {{ __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 1);
+        __type(key, u32); __type(value, u32); }} levels SEC(\".maps\");
+        u32 own, other, level;
+        SEC(\"syscall\") int look(u32 *place)
+        {{
+            u32 zero = 0, *found = bpf_map_lookup_elem(&levels, &zero);
+
+            if (*place != bpf_get_smp_processor_id() || !found)
+                return -EINVAL;
+            if (*place)
+                level = *found, other = *place;
+            else
+                own++;
+            return 0;
+        }}
+        void check(struct task_struct *p) {{ CHECK(own == 1 && other == 1 && level == 6); }}"
+    );
+    let setup = "[[elements]]\nmap = \"levels\"\nkey = [[\"i32\", 0]]\nvalue = [[\"i32\", 6]]\n\
+        cpu = 1\n[[runs]]\nprogram = \"look\"\ncontext = [[\"i32\", 1]]\ncpu = \"last_cpu\"\n\
+        [[runs]]\nprogram = \"look\"\ncontext = [[\"i32\", 0]]\nattached = true\n";
+    let files = Files::new(&[("src/bpf/main.bpf.c", &text), ("src/bpf/main.setup.toml", setup)]);
+    run(&files.compile(SourceOptions::default()).unwrap());
+    let recorded = "[recorded]\ncommand = \"./scx_x -v\"\nkernel = \"6.18\"\n\
+        core = [0, 1, 2]\nllc = [0, 0, 0]\nnode = [0, 0, 0]\n";
+    for (changed, error) in [
+        (setup.replace("\"last_cpu\"", "2"), "program look: cpu = 2: the machine has CPUs 0 to 1"),
+        (setup.replace("cpu = 1", "cpu = -1"), "map levels: cpu = -1: the machine has CPUs 0 to 1"),
+        (setup.replace("\"last_cpu\"", "0"), "program look returned -22"),
+        (recorded.into(), "was recorded for a machine of 3 CPUs, 3 cores"),
+    ] {
+        fs::write(files.path("src/bpf/main.setup.toml"), changed).unwrap();
+        let scheduler = files.compile(SourceOptions::default()).unwrap();
+        let case = Case::new(2, 10, vec![hog("hog", nice(0))]);
+        let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+        let text = case.run_boxed(ops, Default::default()).error();
+        assert!(text.contains(error), "{error}: {text}");
+    }
+}
+
 /// As in the scx packages: headers above the source, and a build.rs that names further sources.
 #[test]
 fn sources_of_one_scheduler_are_found_and_linked() {

@@ -45,6 +45,11 @@ impl<'n> Constant<'n> {
     }
 }
 
+/// Whether schedlab sets the variable called `name` itself, instead of its user or a setup.
+pub fn is_set_by_schedlab(name: &str) -> bool {
+    name == "scx_lib_features" || Constant::of(name).is_some_and(Constant::is_the_kernels)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +64,7 @@ mod tests {
         assert_eq!(Constant::of("__COMPAT"), None);
         assert!(Constant::of("__SCX_X").unwrap().is_the_kernels());
         assert!(!Constant::NrCpus.is_the_kernels());
+        assert!(is_set_by_schedlab("__SCX_X") && is_set_by_schedlab("scx_lib_features"));
+        assert!(!is_set_by_schedlab("nr_cpu_ids"));
     }
 }

@@ -14,7 +14,7 @@ mod reads;
 mod user_half;
 
 pub use clang::{CLANG_VARIABLE, advice_on_headers, find_clang};
-pub use constants::Constant;
+pub use constants::{Constant, is_set_by_schedlab};
 pub use files::{SourceOptions, check_define, setup_next_to};
 pub use headers::{SHARED_HEADERS, SYSTEM_HEADERS};
 pub use user_half::{MissingSetup, SET_UP_BY_USER_PROGRAM};

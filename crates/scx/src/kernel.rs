@@ -293,6 +293,15 @@ impl Kernel<'_> {
         self.state.context.cpu
     }
 
+    /// Lets `work` be executed by `cpu`, as a user program chooses a CPU for the programs that it
+    /// runs.
+    pub fn on_cpu<R>(&mut self, cpu: CpuId, work: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.state.context.cpu, cpu);
+        let result = work(self);
+        self.state.context.cpu = outer;
+        result
+    }
+
     /// The running callback; `None`: none, as for programs of the setup.
     pub fn callback(&self) -> Option<Callback> {
         self.state.context.callback
