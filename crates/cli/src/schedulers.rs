@@ -142,7 +142,7 @@ impl Schedulers {
 
     /// A warning, if the compiled scheduler called `name` runs without a setup that it needs.
     pub fn setup_warning(&self, name: &str) -> Option<Warning> {
-        const ADVICE: &str = "--scx-setup FILE applies a setup.";
+        const ADVICE: &str = "`schedlab scx setup` records one, --scx-setup FILE applies it.";
         let compiled = self.compiled.borrow();
         let made = compiled.iter().find(|made| made.scheduler.name == name)?;
         let missing = made.missing.as_ref()?.to_string();

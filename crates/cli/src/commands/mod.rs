@@ -30,6 +30,7 @@ mod run;
 mod run_bar;
 mod schema;
 mod scx;
+mod scx_setup;
 mod scx_verify;
 mod sim;
 mod sweep;

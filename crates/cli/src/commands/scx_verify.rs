@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The kernel that is asked if none with sched_ext is stored.
-const KERNEL_DEFAULT: &str = "6.18";
+pub(super) const KERNEL_DEFAULT: &str = "6.18";
 
 /// Refused programs whose logs are printed: most often all of an object have one cause.
 const LOGS_SHOWN: usize = 3;

@@ -113,6 +113,21 @@ impl Store {
         )))
     }
 
+    /// The kernel's type information (BTF).
+    pub fn types(&self, kernel: &Kernel) -> Result<Vec<u8>, VmError> {
+        let path = self.boot_file(kernel)?;
+        let bytes = fs::read(&path).map_err(|error| VmError::file("read", &path, &error))?;
+        let types = Elf::new(&bytes).and_then(|elf| elf.section(".BTF"));
+        types.map(<[u8]>::to_vec).ok_or_else(|| {
+            let why = kernel.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+            VmError::Unavailable(format!(
+                "the type information (BTF) of kernel {} cannot be read{why}. Take another kernel, \
+                 such as 6.18",
+                kernel.release
+            ))
+        })
+    }
+
     fn note_file(&self, sha256: &str) -> Result<PathBuf, VmError> {
         Ok(self.cache.dir(DIR)?.join(format!("{sha256}.json")))
     }
