@@ -31,6 +31,7 @@ mod engine;
 mod error;
 mod exec;
 mod family;
+mod groups;
 mod interrupts;
 mod kernel_mode;
 mod locks;

@@ -44,6 +44,11 @@ pub enum Cause {
         /// The task.
         task: TaskId,
     },
+    /// A task changed a control group.
+    Group {
+        /// The task.
+        task: TaskId,
+    },
     /// A task migrated, or another CPU's pick was the cause.
     Moved,
 }

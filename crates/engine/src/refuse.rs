@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Refuses workloads with parts that the simulator cannot do, before the run.
 
-use schedlab_model::{Op, Policy, SchedAttr, Workload};
+use schedlab_model::{CgroupId, Op, Policy, SchedAttr, Workload};
 use schedlab_sched::SchedClass;
 
 /// Returns the first problem of the workload under `scheduler`, a stack of `classes`.
@@ -35,10 +35,11 @@ fn check_cpu_max(
     scheduler: &str,
     classes: &[Box<dyn SchedClass>],
 ) -> Result<(), String> {
-    let Some(group) = workload.cgroups.iter().find(|group| group.cpu_max.is_some()) else {
+    let mut ids = (0..workload.cgroups.len() as u32).map(CgroupId);
+    let Some(group) = ids.find(|group| workload.is_ever_limited(*group)) else {
         return Ok(());
     };
-    let path = &group.path;
+    let path = &workload.cgroups[group.index()].path;
     let taken = classes.iter().find(|class| class.takes_over(Policy::Normal));
     let fair = taken.or_else(|| classes.iter().find(|class| class.owns(Policy::Normal)));
     if !fair.is_some_and(|class| class.traits().enforces_cpu_max) {

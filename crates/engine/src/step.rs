@@ -146,6 +146,12 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Call
             }
+            Step::Change(op) => {
+                if let Some(Op::Change(change)) = program.ops.get(op as usize) {
+                    self.change_group(cpu, task, change);
+                }
+                Next::Call
+            }
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
                 Next::Continue
@@ -257,6 +263,7 @@ fn is_syscall(step: &Step) -> bool {
             | Step::Fork { .. }
             | Step::JoinAll
             | Step::SetAttr(_)
+            | Step::Change(_)
             | Step::Exit
     )
 }

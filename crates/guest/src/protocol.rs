@@ -260,7 +260,8 @@ mod tests {
     use super::*;
     use schedlab_model::program::{IoDirection, MemAccess, MemPattern};
     use schedlab_model::{
-        Amount, CgroupId, DeadlineParams, LoopCount, ObjectId, Op, Policy, SchedAttr, TimerMode,
+        Amount, CgroupId, Change, DeadlineParams, LoopCount, ObjectId, Op, Policy, SchedAttr,
+        TimerMode,
     };
     use schedlab_run::sha::sha256;
 
@@ -344,6 +345,8 @@ mod tests {
             Op::LoopEnd { begin: 13 },
             Op::Phase(14),
             Op::Progress,
+            Op::Change(Box::new(Change::Weight { group: CgroupId(15), weight: 16 })),
+            Op::Change(Box::new(Change::CpuMax { group: CgroupId(17), cpu_max: None })),
         ]
     }
 

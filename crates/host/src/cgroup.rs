@@ -13,7 +13,10 @@
 //! Documentation: Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-rt-group.rst.
 
-use schedlab_model::{CgroupId, CgroupSpec, CpuMax};
+mod changes;
+
+use changes::ChangeFiles;
+use schedlab_model::{CgroupId, CgroupSpec, Change, CpuMax, Workload};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -81,6 +84,8 @@ pub struct Groups {
     dirs: Vec<PathBuf>,
     /// Files through which tasks join each group, opened with root's rights.
     joins: Vec<File>,
+    /// Control files that tasks write.
+    changes: ChangeFiles,
     /// `cgroup.subtree_control` files in which the cpu controller was enabled.
     switched_on: Vec<PathBuf>,
 }
@@ -122,8 +127,8 @@ impl Groups {
             self.dirs.push(dir.clone());
             let join = match controller {
                 CpuController::V1(_) => {
-                    let shares = (u64::from(spec.weight) * 1024 / 100).max(2);
-                    write(&dir.join("cpu.shares"), &shares.to_string()).map_err(context)?;
+                    let shares = shares(spec.weight).to_string();
+                    write(&dir.join("cpu.shares"), &shares).map_err(context)?;
                     dir.join("cgroup.procs")
                 }
                 CpuController::V2(_) => self.configure_v2(index, spec, &dir)?,
@@ -217,6 +222,23 @@ impl Groups {
         }
     }
 
+    /// Opens the files that tasks of `workload` write. The groups exist.
+    pub fn open_changes(
+        &mut self,
+        controller: Option<&CpuController>,
+        workload: &Workload,
+    ) -> Result<(), String> {
+        if let Some(controller) = controller {
+            self.changes = ChangeFiles::open(controller, &self.dirs, workload)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a change, as the calling task.
+    pub fn change(&self, change: &Change) -> io::Result<()> {
+        self.changes.write(change)
+    }
+
     /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.dirs.is_empty()
@@ -225,6 +247,7 @@ impl Groups {
     /// Removes the groups and disables what was enabled. All tasks must have left.
     pub fn remove(&mut self) {
         self.joins.clear();
+        self.changes = ChangeFiles::default();
         for dir in self.dirs.drain(..).rev() {
             remove_dir(&dir);
         }
@@ -255,17 +278,31 @@ fn limit(controller: &CpuController, dir: &Path, cpu_max: CpuMax) -> Result<(), 
     for (file, value) in settings {
         write(&dir.join(file), &value).map_err(|error| {
             let advice = match error.raw_os_error() {
-                Some(libc::ENOENT) if file.contains("burst") => {
-                    ": this kernel has no CONFIG_CFS_BANDWIDTH or is older than 5.14"
-                }
-                Some(libc::ENOENT) => ": this kernel has no CONFIG_CFS_BANDWIDTH",
                 Some(libc::EINVAL) => ": a group may not have more than its parent has",
-                _ => "",
+                _ => advice(file, &error),
             };
             format!("{file} = {value}: {error}{advice}")
         })?;
     }
     Ok(())
+}
+
+/// What to add to `error`, which came with control file `file`.
+fn advice(file: &str, error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) if file.contains("burst") => {
+            ": this kernel has no CONFIG_CFS_BANDWIDTH or is older than 5.14"
+        }
+        Some(libc::ENOENT) if file.starts_with("cpu.max") || file.contains("cfs") => {
+            ": this kernel has no CONFIG_CFS_BANDWIDTH"
+        }
+        _ => "",
+    }
+}
+
+/// cpu.shares of v1 for a cpu.weight.
+fn shares(weight: u32) -> u64 {
+    (u64::from(weight) * 1024 / 100).max(2)
 }
 
 /// Writes a file, and retries for a while. The bandwidth of removed groups is released later (RCU,

@@ -160,6 +160,7 @@ impl Launcher<'_> {
         }
         let groups = &mut self.plan.groups;
         groups.create(controller.as_ref(), &workload.cgroups, &has_rt).map_err(Stop::Failed)?;
+        groups.open_changes(controller.as_ref(), workload).map_err(Stop::Failed)?;
         if needs.any {
             let dir = files::make_dir(self.plan.user, needs, self.plan.pace.file_len);
             self.plan.dir = Some(dir.map_err(Stop::Failed)?);

@@ -37,4 +37,4 @@ pub use objects::{ChannelKind, MutexProtocol, ObjectKind, ObjectSpec};
 pub use program::{Amount, LoopCount, MemAccess, MemPattern, Op, Program, Step, TimerMode};
 pub use time::Nanos;
 pub use trace::{Event, EventKind, SwitchOut, TraceSink};
-pub use workload::{CgroupSpec, CpuMax, Release, TaskSpec, Workload};
+pub use workload::{CgroupSpec, Change, CpuMax, Release, TaskSpec, Workload};

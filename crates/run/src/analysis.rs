@@ -4,7 +4,7 @@
 
 use schedlab_metrics::analysis::{Context, GroupFacts, SpecFacts, Thresholds};
 use schedlab_model::weights::{group_weight, task_weight};
-use schedlab_model::{CpuMask, SchedAttr, Workload};
+use schedlab_model::{CgroupId, CpuMask, SchedAttr, Workload};
 
 /// The facts about a task that starts with `attr` in a run on `cpus`.
 pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
@@ -19,10 +19,10 @@ pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
 
 /// The context of a run of `workload` on `cpus` whose trace is complete.
 pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> Context {
-    let groups = workload.cgroups.iter().map(|group| GroupFacts {
+    let groups = (0u32..).zip(&workload.cgroups).map(|(id, group)| GroupFacts {
         parent: group.parent.0,
         weight: group_weight(group),
-        is_limited: group.cpu_max.is_some(),
+        is_limited: workload.is_ever_limited(CgroupId(id)),
     });
     Context {
         cpus: *cpus,

@@ -466,6 +466,29 @@ impl Ops for NativeOps {
         self.call_on(k, Callback::CgroupCancelMove, p, [from, to, 0]).map(drop)
     }
 
+    fn cgroup_set_weight(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        weight: u32,
+    ) -> OpsResult {
+        let group = self.group(k, cgroup);
+        self.call(k, Callback::CgroupSetWeight, [group, u64::from(weight), 0, 0]).map(drop)
+    }
+
+    fn cgroup_set_bandwidth(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        period_us: u64,
+        quota_us: u64,
+        burst_us: u64,
+    ) -> OpsResult {
+        let group = self.group(k, cgroup);
+        let args = [group, period_us, quota_us, burst_us];
+        self.call(k, Callback::CgroupSetBandwidth, args).map(drop)
+    }
+
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
         let setup = self.setup.take().unwrap_or_default();
         let chosen = self.chosen.clone();

@@ -17,7 +17,7 @@ use super::state::{ExtState, Status};
 use super::task::{ExtTask, Life, weight};
 use super::watchdog::TIMER_WATCHDOG;
 use schedlab_model::trace::DispatchQueue;
-use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
+use schedlab_model::{CgroupSpec, Change, CpuId, Machine, Policy, SchedAttr, TaskId};
 use schedlab_sched::boundary::core::PreemptCheck;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{
@@ -385,6 +385,24 @@ impl SchedClass for ExtClass {
         if attr.cgroup != old.cgroup {
             ext.move_cgroup(task, old.cgroup, attr.cgroup);
         }
+    }
+
+    fn cgroup_changed(&mut self, core: &mut Core, cpu: CpuId, change: &Change, old: &CgroupSpec) {
+        let group = change.group();
+        if self.state.status != Status::Enabled || !self.state.cgroups_ready[group.index()] {
+            return;
+        }
+        let mut ext = self.on(core, cpu, false);
+        match change {
+            Change::Weight { weight, .. } => {
+                if old.weight != *weight {
+                    let tell = Callback::CgroupSetWeight;
+                    ext.tell(tell, |ops, k| ops.cgroup_set_weight(k, group, *weight));
+                }
+            }
+            Change::CpuMax { cpu_max, .. } => ext.set_bandwidth(group, old.cpu_max, *cpu_max),
+        }
+        ext.settle();
     }
 
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {

@@ -17,7 +17,8 @@ use super::options::OnError;
 use super::rules::CoreRules;
 use super::state::Status;
 use super::task::{Life, NIL, weight};
-use schedlab_model::{CgroupId, CpuId, Policy, TaskId};
+use schedlab_model::workload::{CPU_MAX_PERIOD_NS, CpuMaxWrite};
+use schedlab_model::{CgroupId, CpuId, CpuMax, Policy, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 
 /// Checks that the kernel accepts a scheduler with this data. The error tells why not.
@@ -345,6 +346,38 @@ impl Ext<'_> {
     }
 }
 
+impl Ext<'_> {
+    /// cpu.max of `group` changes from `old` to `new` (`scx_group_set_bandwidth`): the scheduler is
+    /// told after each write that changes a number.
+    pub fn set_bandwidth(&mut self, group: CgroupId, old: Option<CpuMax>, new: Option<CpuMax>) {
+        let mut known = bandwidth_us(&write_of(old));
+        for write in CpuMax::writes(old, new) {
+            let now @ [period, quota, burst] = bandwidth_us(&write);
+            if std::mem::replace(&mut known, now) != now {
+                self.tell(Callback::CgroupSetBandwidth, |ops, k| {
+                    ops.cgroup_set_bandwidth(k, group, period, quota, burst)
+                });
+            }
+        }
+    }
+}
+
+/// The state of a group with the limit `max`.
+fn write_of(max: Option<CpuMax>) -> CpuMaxWrite {
+    CpuMaxWrite {
+        quota_ns: max.map(|max| max.quota_ns),
+        period_ns: max.map_or(CPU_MAX_PERIOD_NS, |max| max.period_ns),
+        burst_ns: max.map_or(0, |max| max.burst_ns),
+        is_burst: false,
+    }
+}
+
+/// Period, quota and burst (us) as schedulers get them.
+fn bandwidth_us(write: &CpuMaxWrite) -> [u64; 3] {
+    let quota_us = write.quota_ns.map_or(u64::MAX, |ns| ns / 1_000);
+    [write.period_ns / 1_000, quota_us, write.burst_ns / 1_000]
+}
+
 /// Groups.
 impl super::kernel::Kernel<'_> {
     /// Groups, each before those below it, children in their order.
@@ -363,15 +396,7 @@ impl super::kernel::Kernel<'_> {
 
     fn cgroup_init_args(&self, cgroup: CgroupId) -> CgroupInitArgs {
         let spec = self.cgroup(cgroup);
-        let (period_us, quota_us, burst_us) = match spec.cpu_max {
-            Some(max) => (max.period_ns / 1_000, max.quota_ns / 1_000, max.burst_ns / 1_000),
-            None => (100_000, u64::MAX, 0),
-        };
-        CgroupInitArgs {
-            weight: spec.weight,
-            bw_period_us: period_us,
-            bw_quota_us: quota_us,
-            bw_burst_us: burst_us,
-        }
+        let [bw_period_us, bw_quota_us, bw_burst_us] = bandwidth_us(&write_of(spec.cpu_max));
+        CgroupInitArgs { weight: spec.weight, bw_period_us, bw_quota_us, bw_burst_us }
     }
 }

@@ -374,6 +374,26 @@ pub trait Ops: Send {
     ) -> OpsResult {
         Ok(())
     }
+    /// cpu.weight of `cgroup` is now `weight`.
+    fn cgroup_set_weight(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        weight: u32,
+    ) -> OpsResult {
+        Ok(())
+    }
+    /// cpu.max of `cgroup` is now this; a quota of `u64::MAX` is no limit.
+    fn cgroup_set_bandwidth(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        period_us: u64,
+        quota_us: u64,
+        burst_us: u64,
+    ) -> OpsResult {
+        Ok(())
+    }
     /// The scheduler starts. Returns 0 or a negative error number.
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
         Ok(0)

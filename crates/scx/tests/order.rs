@@ -5,7 +5,7 @@ mod support;
 
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Op, Policy, Release, SchedAttr, TaskId, TaskSpec,
+    Amount, CgroupId, CgroupSpec, Change, CpuMax, Op, Policy, Release, SchedAttr, TaskId, TaskSpec,
 };
 use schedlab_scx::consts::{
     DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST, OPS_SWITCH_PARTIAL, SLICE_DFL,
@@ -317,6 +317,35 @@ fn a_task_changes_its_group() {
     assert_eq!(
         run.log.of(&["cgroup_exit"]),
         ["4 cgroup_exit(2)", "4 cgroup_exit(1)", "4 cgroup_exit(0)"]
+    );
+}
+
+/// A scheduler is told a new weight, and each write of a limit that changes a number.
+#[test]
+fn a_group_changes() {
+    let max = CpuMax { quota_ns: 5 * MS, period_ns: 20 * MS, burst_ns: 2 * MS };
+    let limit = |cpu_max| Change::CpuMax { group: CgroupId(1), cpu_max };
+    let weight = Change::Weight { group: CgroupId(1), weight: 300 };
+    let mut program = ProgramBuilder::new();
+    for change in [weight.clone(), weight, limit(Some(max)), limit(Some(max)), limit(None)] {
+        program.run(MS).op(Op::Change(Box::new(change)));
+    }
+    let mut case = Case::new(1, 10, vec![task("a", nice(0), program.run(MS).build())]);
+    case.workload.cgroups.push(CgroupSpec::new("/x", CgroupId(0), 100));
+    let ops = Recorded::new(Simple::fifo())
+        .with(Callback::CgroupSetWeight)
+        .with(Callback::CgroupSetBandwidth);
+    let run = recorded(&case, ops);
+    let none = u64::MAX;
+    assert_eq!(
+        run.log.of(&["cgroup_set_weight", "cgroup_set_bandwidth"]),
+        [
+            "1 cgroup_set_weight(1,300)".to_string(),
+            "3 cgroup_set_bandwidth(1,20000,5000,0)".into(),
+            "3 cgroup_set_bandwidth(1,20000,5000,2000)".into(),
+            "5 cgroup_set_bandwidth(1,20000,5000,0)".into(),
+            format!("5 cgroup_set_bandwidth(1,100000,{none},0)"),
+        ]
     );
 }
 

@@ -3,8 +3,8 @@
 
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Amount, CgroupId, CpuId, CpuMask, DeadlineParams, LoopCount, Op, Policy, Release, SchedAttr,
-    TaskSpec, TimerMode, Workload,
+    Amount, CgroupId, Change, CpuId, CpuMask, CpuMax, DeadlineParams, LoopCount, Op, Policy,
+    Release, SchedAttr, TaskSpec, TimerMode, Workload,
 };
 use schedlab_workload::read_rtapp;
 
@@ -206,6 +206,27 @@ fn a_sched_event_starts_from_the_tasks_own_attributes() {
         set(SchedAttr { cgroup: CgroupId(1), ..own }),
     ];
     assert_eq!(task.program.ops, ops);
+}
+
+#[test]
+fn a_change_is_one_operation_for_each_file() {
+    let workload = read(
+        r#"{ "cgroups": { "/w": {} }, "tasks": { "a": {
+             "change": { "cpu_max": { "quota": "5ms", "burst": "1ms" }, "weight": 7,
+                         "taskgroup": "/w/v" },
+             "change1": { "taskgroup": "/w", "cpu_max": "max" }, "run": 1 } } }"#,
+    );
+    let change = |change| Op::Change(Box::new(change));
+    let max = CpuMax { quota_ns: 5_000_000, period_ns: 100_000_000, burst_ns: 1_000_000 };
+    let ops = [
+        change(Change::Weight { group: CgroupId(2), weight: 7 }),
+        change(Change::CpuMax { group: CgroupId(2), cpu_max: Some(max) }),
+        change(Change::CpuMax { group: CgroupId(1), cpu_max: None }),
+        run(1),
+    ];
+    assert_eq!(workload.tasks[0].program.ops, ops);
+    let written = schedlab_workload::write_rtapp(&workload);
+    assert_eq!(read(&written), workload, "{written}");
 }
 
 #[test]

@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, ChannelKind, Comparison, CpuId, CpuMask, CpuMax, DeadlineParams,
-    Expectation, LoopCount, MemAccess, MemPattern, MutexProtocol, ObjectId, ObjectKind, ObjectSpec,
-    Op, Policy, Program, Release, SchedAttr, Subject, TaskSpec, TimerMode, Workload,
+    Amount, CgroupId, CgroupSpec, Change, ChannelKind, Comparison, CpuId, CpuMask, CpuMax,
+    DeadlineParams, Expectation, LoopCount, MemAccess, MemPattern, MutexProtocol, ObjectId,
+    ObjectKind, ObjectSpec, Op, Policy, Program, Release, SchedAttr, Subject, TaskSpec, TimerMode,
+    Workload,
 };
 use schedlab_workload::units::{BYTES_MAX, DURATION_NS_MAX};
 use schedlab_workload::{
@@ -141,6 +142,21 @@ fn wait_set(number: u32) -> Vec<ObjectId> {
     [vec![CHANNEL], vec![SEMAPHORE, CHANNEL], vec![CHANNEL, SEMAPHORE]][number as usize].clone()
 }
 
+fn change() -> impl Strategy<Value = Change> {
+    let group = || (1u32..=2).prop_map(CgroupId);
+    let limit = || (1_000_000..=DURATION_NS_MAX, 1_000_000u64..=1_000_000_000, 0u64..=4);
+    let cpu_max = |(quota_ns, period_ns, burst)| CpuMax {
+        quota_ns,
+        period_ns,
+        burst_ns: quota_ns * burst / 4,
+    };
+    prop_oneof![
+        (group(), 1u32..=10_000).prop_map(|(group, weight)| Change::Weight { group, weight }),
+        (group(), prop::option::of(limit().prop_map(cpu_max)))
+            .prop_map(|(group, cpu_max)| Change::CpuMax { group, cpu_max }),
+    ]
+}
+
 fn memory_op() -> impl Strategy<Value = Op> {
     let access = prop_oneof![Just(MemAccess::Read), Just(MemAccess::Write), Just(MemAccess::Chase)];
     let pattern = prop_oneof![Just(MemPattern::Sequential), Just(MemPattern::Random)];
@@ -209,6 +225,7 @@ fn node() -> impl Strategy<Value = Node> {
         object_op().prop_map(Node::Op),
         memory_op().prop_map(Node::Op),
         attr().prop_map(|attr| Node::Op(Op::SetAttr(Box::new(attr)))),
+        change().prop_map(|change| Node::Op(Op::Change(Box::new(change)))),
     ];
     let count = prop_oneof![
         (0u64..4).prop_map(LoopCount::Times),

@@ -41,7 +41,7 @@ use waits::Waits;
 pub const STAGE_EXECUTING: u32 = 9;
 
 /// What can fail in a task, by the number that a slot keeps.
-pub const STAGES: [&str; 24] = [
+pub const STAGES: [&str; 25] = [
     "nothing",
     "dropping privileges",
     "tying its life to the launcher's",
@@ -66,6 +66,7 @@ pub const STAGES: [&str; 24] = [
     "registering its list of mutexes",
     "preparing its wait sets",
     "entering its private directory",
+    "changing a control group",
 ];
 
 /// A failure: its step and the system's error.
@@ -317,6 +318,11 @@ impl<'a> Player<'a> {
             Step::SetAttr(op) => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
                     self.set_attr(attr).map_err(Failure::at(8))?;
+                }
+            }
+            Step::Change(op) => {
+                if let Some(Op::Change(change)) = program.ops.get(op as usize) {
+                    self.plan.groups.change(change).map_err(Failure::at(24))?;
                 }
             }
             Step::Mem { bytes } => self.buffers.write(bytes),

@@ -3,7 +3,7 @@
 
 use super::Amount;
 use crate::random::Stream;
-use crate::{ObjectId, SchedAttr};
+use crate::{Change, ObjectId, SchedAttr};
 
 /// How often a loop runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,8 +60,8 @@ pub enum MemPattern {
 /// One operation. This is the only list of operations: programs, their interpreter and the bytes
 /// sent to a guest all use it.
 ///
-/// `A` is the type of amounts and `S` that of scheduling attributes. A program holds `Op`, whose
-/// amounts are not drawn yet. The interpreter returns [`Step`], the same operation with drawn
+/// `A` is the type of amounts, `S` that of scheduling attributes and `C` that of changes of groups. A
+/// program holds `Op`, whose amounts are not drawn yet. The interpreter returns [`Step`], the same operation with drawn
 /// amounts.
 ///
 /// An operation that waits for another task names an object of the workload
@@ -69,7 +69,7 @@ pub enum MemPattern {
 /// right kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-pub enum Op<A = Amount, S = Box<SchedAttr>> {
+pub enum Op<A = Amount, S = Box<SchedAttr>, C = Box<Change>> {
     /// Uses this much CPU time (ns) at full speed.
     Run(A),
     /// Computes until this much wall time (ns) has passed since the operation began.
@@ -231,14 +231,16 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
     /// The task has done one more unit of progress (a record of study S0). Takes no time and is
     /// recorded in the trace.
     Progress,
+    /// Changes a control group: writes one of its files.
+    Change(C),
 }
 
-/// An operation as the interpreter returns it. Amounts are drawn (ns or bytes). The attributes of
-/// [`Op::SetAttr`] are given as the index of the operation in [`super::Program::ops`]. Loop marks
-/// do not occur, because the interpreter follows them.
-pub type Step = Op<u64, u32>;
+/// An operation as the interpreter returns it. Amounts are drawn (ns or bytes). What
+/// [`Op::SetAttr`] and [`Op::Change`] hold is given as the index of the operation in
+/// [`super::Program::ops`]. Loop marks do not occur, because the interpreter follows them.
+pub type Step = Op<u64, u32, u32>;
 
-impl<A, S> Op<A, S> {
+impl<A, S, C> Op<A, S, C> {
     /// Name of the operation in messages; rt-app's name where it has one.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -268,6 +270,7 @@ impl<A, S> Op<A, S> {
             Self::WaitAny { .. } => "wait_any",
             Self::Exit => "exit",
             Self::SetAttr(_) => "sched",
+            Self::Change(_) => "change",
             Self::LoopBegin { .. } | Self::LoopEnd { .. } => "loop",
             Self::Phase(_) => "phase",
             Self::Progress => "progress",
@@ -375,6 +378,7 @@ impl Op {
             Self::WaitAny { set } => Step::WaitAny { set },
             Self::Exit => Step::Exit,
             Self::SetAttr(_) => Step::SetAttr(index),
+            Self::Change(_) => Step::Change(index),
             Self::Phase(phase) => Step::Phase(phase),
             Self::Progress => Step::Progress,
             Self::LoopBegin { .. } | Self::LoopEnd { .. } => {

@@ -46,6 +46,7 @@ impl Workload {
         for op in &task.program.ops {
             match op {
                 crate::Op::SetAttr(attr) => self.check_attr(attr, nr_cpus)?,
+                crate::Op::Change(change) => self.check_change(change)?,
                 crate::Op::Phase(phase) if *phase as usize >= task.phases.len() => {
                     return Err(format!("phase {phase} has no name"));
                 }
@@ -169,7 +170,7 @@ fn check_util(attr: &SchedAttr) -> Result<(), String> {
 }
 
 /// Bounds of the kernel: `min_cfs_quota_period` and `max_cfs_quota_period`, kernel/sched/core.c.
-fn check_cpu_max(cpu_max: Option<CpuMax>) -> Result<(), String> {
+pub(super) fn check_cpu_max(cpu_max: Option<CpuMax>) -> Result<(), String> {
     const MS: crate::Nanos = 1_000_000;
     let Some(CpuMax { quota_ns, period_ns, burst_ns }) = cpu_max else { return Ok(()) };
     if quota_ns < MS || !(MS..=1_000 * MS).contains(&period_ns) {

@@ -6,11 +6,13 @@ use crate::{
     Amount, CgroupId, Expectation, LoopCount, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr,
 };
 
+mod changes;
 mod check;
 mod check_objects;
 mod forks;
 mod sessions;
 
+pub use changes::{CPU_MAX_PERIOD_NS, Change, CpuMaxWrite};
 pub use sessions::SessionSpec;
 
 /// How a task starts at its release time.

@@ -22,7 +22,7 @@
 use crate::boundary::core::{Core, LockDomain, PreemptCheck};
 use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+use schedlab_model::{CgroupSpec, Change, CpuId, Nanos, Policy, TaskId};
 
 /// When the core calls [`SchedClass::balance`] before a pick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -304,6 +304,17 @@ pub trait SchedClass: Explain + Send {
         _core: &mut Core,
         _task: TaskId,
         _attr: &schedlab_model::SchedAttr,
+    ) {
+    }
+
+    /// The running task of `cpu` wrote a control file of a group. `core` has the new description of
+    /// the group, `old` is the one before. Called for every class of the stack. Default: nothing.
+    fn cgroup_changed(
+        &mut self,
+        _core: &mut Core,
+        _cpu: CpuId,
+        _change: &Change,
+        _old: &CgroupSpec,
     ) {
     }
 

@@ -121,6 +121,19 @@ impl Fair {
         self.set_group_weight(core, e, shares);
     }
 
+    /// cpu.shares of `group` was written (`sched_group_set_shares`): its entity has all of them on
+    /// every CPU, under 2.6.32 until they are distributed again.
+    pub(super) fn set_group_shares(&mut self, core: &Core, group: u32, shares: u64) {
+        if std::mem::replace(&mut self.groups[group as usize].shares, shares) == shares {
+            return;
+        }
+        for cpu in 0..self.nr_cpus {
+            let q = self.group_queue(group, CpuId(cpu));
+            self.cfs[q as usize].shares = 0;
+            self.set_group_weight(core, self.rq(q).se, shares);
+        }
+    }
+
     fn set_group_weight(&mut self, core: &Core, e: u32, shares: u64) {
         let on_rq = self.ent(e).on_rq;
         if on_rq {

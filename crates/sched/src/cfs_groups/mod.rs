@@ -61,7 +61,7 @@ use balance::Balance;
 use entity::{CfsRq, CpuFair, Entity, Habits};
 use rules::Rules;
 use schedlab_model::{
-    CgroupSpec, Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId,
+    CgroupSpec, Change, Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId,
 };
 use tunables::{TUNABLES_2_6_24, TUNABLES_2_6_32, Values};
 
@@ -480,6 +480,12 @@ impl SchedClass for Fair {
         }
         let same = (old.policy, old.cgroup) == (attr.policy, attr.cgroup);
         self.keeps_stretch = same.then_some(task);
+    }
+
+    fn cgroup_changed(&mut self, core: &mut Core, _cpu: CpuId, change: &Change, _old: &CgroupSpec) {
+        if let Change::Weight { group, weight } = change {
+            self.set_group_shares(core, group.0, weights::shares_of(*weight));
+        }
     }
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {

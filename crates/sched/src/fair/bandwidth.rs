@@ -26,7 +26,8 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::BandwidthStats;
 use crate::boundary::flags::EnqueueFlags;
 use schedlab_model::time::NSEC_PER_MSEC;
-use schedlab_model::{CgroupId, CgroupSpec, CpuId, Nanos, TaskId};
+use schedlab_model::workload::{CPU_MAX_PERIOD_NS, CpuMaxWrite};
+use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMax, Nanos, TaskId};
 use std::collections::VecDeque;
 
 /// What a queue keeps when its last entity leaves (min_cfs_rq_runtime).
@@ -43,7 +44,8 @@ const TOKEN_SLACK: u64 = 1;
 /// The pool of a group with a limit (`struct cfs_bandwidth`).
 #[derive(Debug)]
 struct Pool {
-    quota: Nanos,
+    /// `None`: the limit was taken away.
+    quota: Option<Nanos>,
     period: Nanos,
     burst: Nanos,
     /// CPU time that queues may take.
@@ -61,6 +63,37 @@ struct Pool {
     /// Throttled queues, in the order of throttling.
     throttled: VecDeque<u32>,
     stats: BandwidthStats,
+}
+
+impl Pool {
+    /// The pool of a group with this limit. A bug divides the burst by `burst_part`.
+    fn new(max: CpuMax, burst_part: Nanos) -> Self {
+        Self {
+            quota: Some(max.quota_ns),
+            burst: max.burst_ns / burst_part,
+            runtime: max.quota_ns,
+            runtime_snap: max.quota_ns,
+            ..Self::without_limit(max.period_ns)
+        }
+    }
+
+    /// The pool of a group that never had a limit (init_cfs_bandwidth).
+    fn without_limit(period: Nanos) -> Self {
+        Self {
+            quota: None,
+            period,
+            burst: 0,
+            runtime: 0,
+            runtime_snap: 0,
+            expires: 0,
+            has_expiry: false,
+            period_active: false,
+            idle: false,
+            slack_started: false,
+            throttled: VecDeque::new(),
+            stats: BandwidthStats::default(),
+        }
+    }
 }
 
 /// State of one queue.
@@ -100,22 +133,12 @@ impl Bandwidth {
         if groups.iter().all(|group| group.cpu_max.is_none()) {
             return None;
         }
-        let pools = groups.iter().map(|group| {
-            group.cpu_max.map(|max| Pool {
-                quota: max.quota_ns,
-                period: max.period_ns,
-                burst: max.burst_ns / if rules.has(FairBug::BurstDivided) { 1_000 } else { 1 },
-                runtime: max.quota_ns,
-                runtime_snap: max.quota_ns,
-                expires: 0,
-                has_expiry: false,
-                period_active: false,
-                idle: false,
-                slack_started: false,
-                throttled: VecDeque::new(),
-                stats: BandwidthStats::default(),
-            })
-        });
+        Some(Self::with_pools(rules, slice, groups, nr_cpus))
+    }
+
+    fn with_pools(rules: &Rules, slice: Nanos, groups: &[CgroupSpec], nr_cpus: u32) -> Box<Self> {
+        let burst_part = if rules.has(FairBug::BurstDivided) { 1_000 } else { 1 };
+        let pools = groups.iter().map(|group| Some(Pool::new(group.cpu_max?, burst_part)));
         let mut below: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| vec![group]).collect();
         for group in 1..groups.len() as u32 {
             let mut above = groups[group as usize].parent;
@@ -127,13 +150,13 @@ impl Bandwidth {
                 above = groups[above.index()].parent;
             }
         }
-        Some(Box::new(Self {
+        Box::new(Self {
             slice,
             random_offset: rules.random_period_offset,
             pools: pools.collect(),
             queues: vec![QueueState::default(); groups.len() * nr_cpus as usize],
             below,
-        }))
+        })
     }
 
     fn pool(&mut self, group: u32) -> &mut Pool {
@@ -198,12 +221,13 @@ impl Bandwidth {
     /// Refills the pool (__refill_cfs_bandwidth_runtime).
     fn refill(&mut self, group: u32) {
         let pool = self.pool(group);
-        pool.runtime += pool.quota;
+        let Some(quota) = pool.quota else { return };
+        pool.runtime += quota;
         if pool.runtime_snap > pool.runtime {
             pool.stats.burst_ns += pool.runtime_snap - pool.runtime;
             pool.stats.nr_bursts += 1;
         }
-        pool.runtime = pool.runtime.min(pool.quota + pool.burst);
+        pool.runtime = pool.runtime.min(quota + pool.burst);
         pool.runtime_snap = pool.runtime;
     }
 }
@@ -220,7 +244,8 @@ impl FairClass {
     /// Whether queue `q` belongs to a group with a limit of its own.
     fn has_limit(&self, q: u32) -> bool {
         let group = self.rq(q).group as usize;
-        self.bandwidth.as_ref().is_some_and(|bw| bw.pools[group].is_some())
+        let pool = self.bandwidth.as_ref().and_then(|bw| bw.pools[group].as_ref());
+        pool.is_some_and(|pool| pool.quota.is_some())
     }
 
     /// Whether queue `q` is throttled itself (cfs_rq_throttled).
@@ -446,6 +471,12 @@ impl FairClass {
 
     /// Begins a period of `group` (do_sched_cfs_period_timer).
     fn period_timer(&mut self, core: &mut Core, group: u32) {
+        let pool = self.bw().pool(group);
+        if pool.quota.is_none() {
+            pool.expires += pool.period;
+            pool.period_active = false;
+            return;
+        }
         let before = self.bw().pool(group).runtime;
         self.bw().refill(group);
         let after = self.bw().pool(group).runtime;
@@ -476,8 +507,45 @@ impl FairClass {
         let refills = bw.refills_within(core.now, group, REFILL_SOON);
         let pool = bw.pool(group);
         pool.slack_started = false;
-        if !refills && pool.runtime > slice {
+        if !refills && pool.quota.is_some() && pool.runtime > slice {
             self.distribute(core, group);
+        }
+    }
+
+    /// cpu.max or cpu.max.burst of `group` was written (tg_set_cfs_bandwidth). The pool is refilled
+    /// at once. Every queue of the group gives up what it had and may run again. A period that has
+    /// begun ends when it was to end; the next has the new length.
+    pub(super) fn set_bandwidth(&mut self, core: &mut Core, group: u32, write: &CpuMaxWrite) {
+        if self.bandwidth.is_none() {
+            let slice = self.tunables.bandwidth_slice_ns;
+            let groups: Vec<CgroupSpec> = core
+                .cgroups
+                .iter()
+                .map(|spec| CgroupSpec { cpu_max: None, ..spec.clone() })
+                .collect();
+            let made = Bandwidth::with_pools(&self.rules, slice, &groups, self.nr_cpus);
+            self.bandwidth = Some(made);
+            (self.has_extras, self.is_plain) = (true, false);
+        }
+        let divides_burst = self.rules.has(FairBug::BurstDivided) && !write.is_burst;
+        let bw = self.bw();
+        let unlimited = || Pool::without_limit(CPU_MAX_PERIOD_NS);
+        let pool = bw.pools[group as usize].get_or_insert_with(unlimited);
+        pool.quota = write.quota_ns;
+        pool.period = write.period_ns;
+        pool.burst = if divides_burst { pool.burst / 1_000 } else { write.burst_ns };
+        bw.refill(group);
+        if write.quota_ns.is_some() {
+            bw.start_period(core, group);
+        }
+        let with_nothing = self.rules.throttling == Throttling::Queues
+            || self.rules.has(FairBug::UnthrottledWithNothing);
+        for cpu in 0..self.nr_cpus {
+            let q = group * self.nr_cpus + cpu;
+            self.bw().queues[q as usize].remaining = i64::from(!with_nothing);
+            if self.is_queue_throttled(q) {
+                self.unthrottle(core, q);
+            }
         }
     }
 
@@ -534,6 +602,7 @@ impl FairClass {
     pub(super) fn runtime_left(&self, q: u32) -> Option<(i64, Nanos)> {
         let bw = self.bandwidth.as_ref()?;
         let pool = bw.pools[self.rq(q).group as usize].as_ref()?;
+        pool.quota?;
         Some((bw.queues[q as usize].remaining, pool.runtime))
     }
 }

@@ -379,6 +379,22 @@ impl FairClass {
         }
     }
 
+    /// cpu.weight of `group` was written (sched_group_set_shares): on each CPU the entities of the
+    /// group and of those above it get new weights.
+    pub(super) fn set_group_shares(&mut self, core: &mut Core, group: u32, shares: u64) {
+        if std::mem::replace(&mut self.groups[group as usize].shares, shares) == shares {
+            return;
+        }
+        for cpu in 0..self.nr_cpus {
+            let mut e = self.rq(group * self.nr_cpus + cpu).se;
+            while e != NIL {
+                self.update_load_avg(core.now, self.ent(e).cfs, e, Change::None);
+                self.update_cfs_group(core, e);
+                e = self.ent(e).parent;
+            }
+        }
+    }
+
     /// Weight of the entity of queue `q` (calc_group_shares).
     fn group_shares(&self, q: u32) -> u64 {
         let rq = self.rq(q);

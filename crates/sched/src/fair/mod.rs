@@ -47,7 +47,9 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{
+    CgroupSpec, Change, CpuId, CpuMask, CpuMax, Machine, Nanos, Policy, SchedAttr, TaskId,
+};
 use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_of};
@@ -568,6 +570,20 @@ impl SchedClass for FairClass {
             self.move_entity_to(core, e, q);
         }
         self.apply_attr(core, e, attr);
+    }
+
+    fn cgroup_changed(&mut self, core: &mut Core, _cpu: CpuId, change: &Change, old: &CgroupSpec) {
+        match change {
+            Change::Weight { group, .. } => {
+                let shares = shares_of(&core.cgroups[group.index()]);
+                self.set_group_shares(core, group.0, shares);
+            }
+            Change::CpuMax { group, cpu_max } => {
+                for write in CpuMax::writes(old.cpu_max, *cpu_max) {
+                    self.set_bandwidth(core, group.0, &write);
+                }
+            }
+        }
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {

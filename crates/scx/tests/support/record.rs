@@ -259,6 +259,26 @@ impl<O: Ops> Ops for Recorded<O> {
         record!(self, k, "cgroup_move({},{from},{to})", letter(p));
         self.ops.cgroup_move(k, p, from, to)
     }
+    fn cgroup_set_weight(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        weight: u32,
+    ) -> OpsResult {
+        record!(self, k, "cgroup_set_weight({cgroup},{weight})");
+        self.ops.cgroup_set_weight(k, cgroup, weight)
+    }
+    fn cgroup_set_bandwidth(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        period_us: u64,
+        quota_us: u64,
+        burst_us: u64,
+    ) -> OpsResult {
+        record!(self, k, "cgroup_set_bandwidth({cgroup},{period_us},{quota_us},{burst_us})");
+        self.ops.cgroup_set_bandwidth(k, cgroup, period_us, quota_us, burst_us)
+    }
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
         self.ops.init(k)
     }

@@ -279,6 +279,10 @@ impl Names<'_> {
                 let text = format!("{} changed its attributes", self.task(*task));
                 ("attr", text, Some(task.0), none, none)
             }
+            Cause::Group { task } => {
+                let text = format!("{} changed a control group", self.task(*task));
+                ("cgroup", text, Some(task.0), none, none)
+            }
             Cause::Moved => ("moved", "tasks moved between CPUs".into(), None, none, none),
         };
         StatedCause {

@@ -10,7 +10,7 @@ use super::json::{
 };
 use super::keys::{ATTR_KEYS, Event, Meaning, meaning};
 use super::task::loop_count;
-use super::{memory, sync};
+use super::{change, memory, sync};
 use crate::WarningKind;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use schedlab_model::suggest::{did_you_mean, list};
@@ -177,6 +177,7 @@ impl TaskEvents {
                 self.leaves = Some(attr);
                 Op::SetAttr(Box::new(attr))
             }
+            Event::Change => return change::read(reader, code, member),
             Event::Repeat => return self.repeat(reader, code, member),
             _ => return sync::read(reader, code, event, member, &self.task),
         };

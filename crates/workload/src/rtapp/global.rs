@@ -8,7 +8,7 @@ use crate::WarningKind;
 use crate::units::{DURATION_NS_MAX, format_duration};
 use jsonc_parser::ast::Value;
 use schedlab_model::ids::ROOT_CGROUP;
-use schedlab_model::workload::SessionSpec;
+use schedlab_model::workload::{CPU_MAX_PERIOD_NS, SessionSpec};
 use schedlab_model::{CgroupId, CgroupSpec, CpuMax, Nanos};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,10 +35,9 @@ const LOGGING: &str = "schedlab records a trace and draws from that";
 /// The kernel's default of cpu.weight.
 const CPU_WEIGHT_DEFAULT: u32 = 100;
 /// The kernel's limits of cpu.max: quota and period at least 1 ms, period at most 1 s
-/// (kernel/sched/core.c, `tg_set_cfs_bandwidth`), and the default period.
+/// (kernel/sched/core.c, `tg_set_cfs_bandwidth`).
 const CPU_MAX_NS_MIN: Nanos = 1_000_000;
 const CPU_MAX_PERIOD_NS_MAX: Nanos = 1_000_000_000;
-const CPU_MAX_PERIOD_NS: Nanos = 100_000_000;
 
 /// Longest path of a group below the run's own.
 const GROUP_PATH_BYTES_MAX: usize = 1_000;
@@ -181,7 +180,7 @@ pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
         let mut members = Members::new(object(&member.value, &name)?, &keys, &name)?;
         let spec = &mut reader.groups.specs[group.index()];
         if let Some(weight) = members.take("weight") {
-            spec.weight = integer(weight, "weight", 1..=10_000)? as u32;
+            spec.weight = self::weight(weight)?;
         }
         if let Some(value) = members.take("cpu_max") {
             spec.cpu_max = Some(cpu_max(value)?);
@@ -190,9 +189,14 @@ pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
     Ok(())
 }
 
+/// A cpu.weight.
+pub(crate) fn weight(value: &Value) -> Result<u32> {
+    integer(value, "weight", 1..=10_000).map(|weight| weight as u32)
+}
+
 /// `{ "quota": duration, "period": duration, "burst": duration }`: the kernel's cpu.max and
 /// cpu.max.burst.
-fn cpu_max(value: &Value) -> Result<CpuMax> {
+pub(crate) fn cpu_max(value: &Value) -> Result<CpuMax> {
     let mut members =
         Members::new(object(value, "cpu_max")?, &["quota", "period", "burst"], "cpu_max")?;
     let Some(quota) = members.take("quota") else {

@@ -39,10 +39,11 @@ pub(crate) enum Event {
     Send,
     Receive,
     WaitAny,
+    Change,
 }
 
 /// The events: rt-app's own first, then schedlab's.
-pub(crate) const EVENTS: [(&str, Event); 29] = [
+pub(crate) const EVENTS: [(&str, Event); 30] = [
     ("run", Event::Run),
     ("runtime", Event::Runtime),
     ("sleep", Event::Sleep),
@@ -72,6 +73,7 @@ pub(crate) const EVENTS: [(&str, Event); 29] = [
     ("phase", Event::Phase),
     ("repeat", Event::Repeat),
     ("sched", Event::Sched),
+    ("change", Event::Change),
 ];
 
 /// Properties of a task that are not attributes.

@@ -10,6 +10,7 @@
 //! become directories or thread names are checked. Text that goes to a terminal is cleaned.
 
 mod attr;
+mod change;
 mod error;
 mod event;
 mod expect;

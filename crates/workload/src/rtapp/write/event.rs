@@ -6,8 +6,8 @@ use super::json::{Json, Member, member, names, plain, text};
 use crate::units::format_duration;
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Amount, LoopCount, MemAccess, MemPattern, Nanos, ObjectId, Op, Policy, SchedAttr, TaskSpec,
-    TimerMode, Workload,
+    Amount, Change, LoopCount, MemAccess, MemPattern, Nanos, ObjectId, Op, Policy, SchedAttr,
+    TaskSpec, TimerMode, Workload,
 };
 use std::collections::BTreeMap;
 
@@ -114,6 +114,7 @@ impl Writer<'_> {
             }
             Op::Phase(number) => text(self.phase_name(*number)),
             Op::SetAttr(attr) => self.sched(attr),
+            Op::Change(change) => self.change(change),
             Op::Mem { bytes } => number(bytes),
             Op::MemRun { access, pattern, size_bytes, stride_bytes, count } => Json::Short(vec![
                 member("type", text(access_word(*access))),
@@ -128,6 +129,16 @@ impl Writer<'_> {
             op => self.with_objects(op),
         };
         (op.name(), value)
+    }
+
+    fn change(&self, change: &Change) -> Json {
+        let path = self.workload.cgroups.get(change.group().index()).map_or("/", |g| &g.path);
+        let file = match change {
+            Change::Weight { weight, .. } => member("weight", plain(weight)),
+            Change::CpuMax { cpu_max: Some(limit), .. } => member("cpu_max", super::cpu_max(limit)),
+            Change::CpuMax { cpu_max: None, .. } => member("cpu_max", text("max")),
+        };
+        Json::Short(vec![member("taskgroup", text(path)), file])
     }
 
     /// Writes the operations that name objects.

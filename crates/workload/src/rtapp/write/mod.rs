@@ -17,8 +17,8 @@ use json::{Json, Member, member, plain, print, print_line, text};
 use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::objects::PIPE_BYTES;
 use schedlab_model::{
-    Amount, CgroupSpec, ChannelKind, Expectation, LoopCount, MutexProtocol, ObjectKind, Release,
-    SchedAttr, Subject, TaskSpec, Workload,
+    Amount, CgroupSpec, ChannelKind, CpuMax, Expectation, LoopCount, MutexProtocol, ObjectKind,
+    Release, SchedAttr, Subject, TaskSpec, Workload,
 };
 
 /// Returns the text of the file.
@@ -97,17 +97,21 @@ fn document(workload: &Workload) -> Vec<Member> {
 
 fn cgroup(group: &CgroupSpec) -> Member {
     let mut members = vec![member("weight", plain(group.weight))];
-    if let Some(cpu_max) = &group.cpu_max {
-        let mut limit = vec![
-            member("quota", constant(cpu_max.quota_ns)),
-            member("period", constant(cpu_max.period_ns)),
-        ];
-        if cpu_max.burst_ns > 0 {
-            limit.push(member("burst", constant(cpu_max.burst_ns)));
-        }
-        members.push(member("cpu_max", Json::Short(limit)));
+    if let Some(limit) = &group.cpu_max {
+        members.push(member("cpu_max", cpu_max(limit)));
     }
     (group.path.clone(), Json::Short(members))
+}
+
+fn cpu_max(cpu_max: &CpuMax) -> Json {
+    let mut limit = vec![
+        member("quota", constant(cpu_max.quota_ns)),
+        member("period", constant(cpu_max.period_ns)),
+    ];
+    if cpu_max.burst_ns > 0 {
+        limit.push(member("burst", constant(cpu_max.burst_ns)));
+    }
+    Json::Short(limit)
 }
 
 /// An object's kind, and the members that differ from the kind's defaults.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups that change while the workload runs: weights and limits hold from the change on.
+
+mod common;
+
+use common::workloads::{endless, task};
+use common::{Case, MS, Run, S};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::workload::Change;
+use schedlab_model::{
+    CgroupId, CgroupSpec, Costs, CpuMax, EventKind, Machine, Nanos, Op, SchedAttr, TaskSpec,
+    Workload,
+};
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::find;
+
+const FAIR: [&str; 7] = [
+    "linux-6.1",
+    "linux-6.6",
+    "linux-6.12.0",
+    "linux-6.12",
+    "linux-6.18",
+    "linux-7.1",
+    "linux-7.2",
+];
+
+fn scheduler(name: &str) -> &'static Scheduler {
+    find(name).expect("the scheduler is registered")
+}
+
+fn inside(group: u32) -> SchedAttr {
+    SchedAttr { cgroup: CgroupId(group), ..SchedAttr::default() }
+}
+
+/// A hog in each of two groups for each CPU, and a task that makes each change after a second more.
+fn workload(nr_cpus: u32, changes: Vec<Change>) -> Workload {
+    let mut boss = ProgramBuilder::new();
+    for change in changes {
+        boss.sleep(S).op(Op::Change(Box::new(change)));
+    }
+    let hog = |name, group| TaskSpec { instances: nr_cpus, ..task(name, inside(group), endless()) };
+    let tasks =
+        vec![hog("a", 1), hog("b", 2), task("boss", SchedAttr::default(), boss.sleep(S).build())];
+    let mut workload = Workload::new("changes", tasks);
+    for path in ["/a", "/b"] {
+        workload.cgroups.push(CgroupSpec::new(path, CgroupId(0), 100));
+    }
+    workload
+}
+
+/// CPU time of the hogs whose name begins with `prefix` from `from` to `to`.
+fn ran(run: &Run, prefix: &str, from: Nanos, to: Nanos) -> Nanos {
+    let is_one = |id: usize| run.trace.tasks[id].name.starts_with(prefix);
+    let mut running: Vec<(Option<usize>, Nanos)> = vec![(None, 0); 16];
+    let mut sum = 0;
+    let mut add = |slot: &mut (Option<usize>, Nanos), at: Nanos| {
+        if slot.0.is_some_and(is_one) {
+            sum += at.clamp(from, to) - slot.1.clamp(from, to);
+        }
+    };
+    for event in &run.trace.events {
+        if let EventKind::Switch { next, .. } = event.kind {
+            let slot = &mut running[event.cpu.index()];
+            add(slot, event.time_ns);
+            *slot = (next.map(|task| task.index()), event.time_ns);
+        }
+    }
+    running.iter_mut().for_each(|slot| add(slot, run.trace.end_ns));
+    sum
+}
+
+fn play(workload: &Workload, name: &str, nr_cpus: u32, costs: Costs) -> Run {
+    let mut case = Case::new(workload, scheduler(name), nr_cpus);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = Some(4 * S);
+    case.run().unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn weight(group: u32, weight: u32) -> Change {
+    Change::Weight { group: CgroupId(group), weight }
+}
+
+fn limit(group: u32, quota_ms: u64, period_ms: u64) -> Change {
+    let max = CpuMax { quota_ns: quota_ms * MS, period_ns: period_ms * MS, burst_ns: 0 };
+    Change::CpuMax { group: CgroupId(group), cpu_max: Some(max) }
+}
+
+fn no_limit(group: u32) -> Change {
+    Change::CpuMax { group: CgroupId(group), cpu_max: None }
+}
+
+fn permille(part: Nanos, other: Nanos) -> u64 {
+    part * 1_000 / (part + other)
+}
+
+/// Equal shares, then 3 to 1, then equal again.
+#[test]
+fn shares_follow_the_weight_from_the_change_on() {
+    for name in FAIR.into_iter().chain(["linux-2.6.24", "linux-2.6.32"]) {
+        for nr_cpus in [1, 2] {
+            let workload = workload(nr_cpus, vec![weight(1, 300), weight(2, 300)]);
+            for costs in [Costs::ZERO, Costs::DEFAULT] {
+                let run = play(&workload, name, nr_cpus, costs);
+                let share = |from, to| permille(ran(&run, "a", from, to), ran(&run, "b", from, to));
+                let shares = [share(0, S), share(S, 2 * S), share(2 * S, 4 * S)];
+                for (got, due) in shares.into_iter().zip([500u64, 750, 500]) {
+                    assert!(got.abs_diff(due) <= 45, "{name}, {nr_cpus} CPUs: {shares:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A weight of two groups deep in the tree counts too: the entities above are computed anew.
+#[test]
+fn a_group_below_another_changes() {
+    for name in FAIR {
+        let mut workload = workload(1, vec![weight(3, 300)]);
+        workload.cgroups.push(CgroupSpec::new("/a/x", CgroupId(1), 100));
+        workload.tasks.push(task("x", inside(3), endless()));
+        let run = play(&workload, name, 1, Costs::ZERO);
+        let share = |from, to| permille(ran(&run, "x", from, to), ran(&run, "a", from, to));
+        // A task of nice 0 weighs as much as a group of weight 100.
+        let shares = [share(0, S), share(S, 4 * S)];
+        assert!(
+            shares[0].abs_diff(500) <= 45 && shares[1].abs_diff(750) <= 45,
+            "{name}: {shares:?}"
+        );
+        let halves = permille(ran(&run, "b", 0, 4 * S), 4 * S - ran(&run, "b", 0, 4 * S));
+        assert!(halves.abs_diff(500) <= 20, "{name}: b got {halves} of 1000");
+    }
+}
+
+/// No limit, then a quarter of a CPU, then none.
+#[test]
+fn a_limit_comes_and_goes() {
+    for name in FAIR {
+        for nr_cpus in [1, 2] {
+            let workload = workload(nr_cpus, vec![limit(1, 5, 20), no_limit(1)]);
+            let run = play(&workload, name, nr_cpus, Costs::ZERO);
+            let got = |from, to| ran(&run, "a", from, to);
+            let half = u64::from(nr_cpus) * S / 2;
+            let [before, within, after] = [got(0, S), got(S, 2 * S), got(2 * S, 4 * S)];
+            let text = format!("{name}, {nr_cpus} CPUs: {before} {within} {after}");
+            assert!(before.abs_diff(half) <= half / 10, "{text}");
+            // A tick of overrun in a period is paid back in the next.
+            assert!(within.abs_diff(S / 4) <= S / 20, "{text}");
+            assert!(after.abs_diff(2 * half) <= half / 5, "{text}");
+            let all = [ran(&run, "a", 0, 4 * S), ran(&run, "b", 0, 4 * S)];
+            assert!(all[0] + all[1] >= 4 * u64::from(nr_cpus) * S * 95 / 100, "{text}: idle");
+        }
+    }
+}
+
+/// The new limit holds also where the old one is above it, and a throttled group runs again at the
+/// change.
+#[test]
+fn a_limit_becomes_another() {
+    for name in FAIR {
+        let mut workload = workload(1, vec![limit(1, 200, 400), limit(1, 50, 1_000)]);
+        workload.cgroups[1].cpu_max =
+            Some(CpuMax { quota_ns: MS, period_ns: 100 * MS, burst_ns: 0 });
+        workload.tasks.remove(1);
+        let run = play(&workload, name, 1, Costs::ZERO);
+        let got = |from, to| ran(&run, "a", from, to);
+        let (first, second, third) = (got(0, S), got(S, 2 * S), got(2 * S, 4 * S));
+        let text = format!("{name}: {first} {second} {third}");
+        assert!(first <= 15 * MS, "{text}");
+        // The pool has 200 ms at once, at the end of the old period, and then every 400 ms.
+        assert!((550 * MS..=850 * MS).contains(&second), "{text}");
+        assert!((80 * MS..=260 * MS).contains(&third), "{text}");
+        assert!(got(S, S + 50 * MS) >= 40 * MS, "{text}: it was to run at once");
+    }
+}
+
+#[test]
+fn a_limit_to_come_is_refused_where_none_is_enforced() {
+    let workload = workload(1, vec![limit(1, 5, 20)]);
+    let case = Case::new(&workload, scheduler("linux-2.6.32"), 1);
+    let error = case.run().err().expect("it is refused").to_string();
+    assert!(error.contains("\"/a\"") && error.contains("leaves out cpu.max"), "{error}");
+}
+
+#[test]
+fn the_writer_pays_a_system_call() {
+    let workload = workload(1, vec![weight(1, 300)]);
+    let run = play(&workload, "linux-6.12", 1, Costs { syscall_ns: 2 * MS, ..Costs::ZERO });
+    // A call that sleeps, one that changes the group, and one that sleeps.
+    assert_eq!(ran(&run, "boss", 0, 4 * S), 3 * 2 * MS);
+}
