@@ -17,7 +17,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if *self.core.task(task).attr == *attr {
             return;
         }
-        if !self.admit(task, attr) {
+        if !self.admit(task, attr) || !self.is_within_cpuset(task, attr) {
             return;
         }
         self.change(task, attr);
@@ -55,6 +55,7 @@ impl<S: TraceSink> Engine<'_, S> {
             core.dequeue_delayed(task);
         }
         let is_queued = self.core.task(task).on_rq;
+        let cpus_allowed = self.allowed_cpus(attr);
         debug_assert!(is_queued || !is_running, "task {task} runs on no queue");
         let moved = new_prio != old_prio;
         if is_running {
@@ -69,7 +70,6 @@ impl<S: TraceSink> Engine<'_, S> {
             class.put_prev_task(core, cpu, task, Some(task));
         }
         class.attr_changing(core, task, attr);
-        let cpus_allowed = attr.affinity.unwrap_or(core.cpus).and(&core.cpus);
         assert!(!cpus_allowed.is_empty(), "the workload was checked: task {task} keeps a CPU");
         let t = &mut core.tasks[task.index()];
         let old_attr = std::mem::replace(&mut t.attr, Arc::new(*attr));

@@ -9,6 +9,7 @@ use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Tasks;
 use crate::family::Walks;
+use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
 use crate::locks::Locks;
 use crate::objects::Objects;
@@ -35,6 +36,8 @@ pub(crate) struct Engine<'a, S> {
     pub tasks: Tasks,
     pub clock: Clock,
     pub cpus: Cpus,
+    /// CPUs of the groups, once a task has changed some.
+    pub cpusets: Option<Box<Cpusets>>,
     /// `Some` only if locks of run queues cost time on this machine.
     pub locks: Option<Locks>,
     /// `Some` only if exits and waits for children look through lists of tasks.
@@ -79,6 +82,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             workload,
             config,
             sink,
+            cpusets: None,
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             core,

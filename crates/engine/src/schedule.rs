@@ -137,7 +137,8 @@ impl<S: TraceSink> Engine<'_, S> {
             TaskState::BlockedIo => SwitchOut::BlockedIo,
             TaskState::Dead => SwitchOut::Dead,
         };
-        let special = out == SwitchOut::Dead;
+        // One that blocks before it has moved finds its CPU when it wakes, so it may not stay queued.
+        let special = out == SwitchOut::Dead || (must_move && state != TaskState::Running);
         let flags = match out {
             SwitchOut::Preempted => DequeueFlags { moved: true, ..DequeueFlags::NONE },
             _ => DequeueFlags { special, ..DequeueFlags::SLEEP },
@@ -150,7 +151,11 @@ impl<S: TraceSink> Engine<'_, S> {
         if !dequeued && (special || must_move) {
             self.fault(SchedulerFault::DelayedExit, "dequeue_task", prev, cpu);
         }
-        (out, must_move)
+        let moves = must_move && state == TaskState::Running;
+        if must_move && !moves {
+            self.tasks[prev].must_move = false;
+        }
+        (out, moves)
     }
 
     /// Picks again, after a class pulled a task.
@@ -343,6 +348,16 @@ impl<S: TraceSink> Engine<'_, S> {
         let llc = &self.core.topology.llc;
         let shares = llc[last as usize] == llc[cpu.index()];
         if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns }
+    }
+
+    /// Moves `task`, which waits on `cpu`, to a CPU that it may use (`move_queued_task`).
+    pub(crate) fn move_queued(&mut self, cpu: CpuId, task: TaskId) {
+        let (class, core) = self.class(self.core.task(task).class);
+        let moved = DequeueFlags { moved: true, ..DequeueFlags::NONE };
+        class.dequeue_task(core, cpu, task, moved);
+        core.tasks[task.index()].on_rq = false;
+        self.tasks[task].must_move = true;
+        self.move_away(cpu, task);
     }
 
     /// The migration thread's work: moves `task` off `cpu`, which its affinity excludes.

@@ -33,6 +33,8 @@ pub(crate) struct Stack {
     pub balance_from: u8,
     /// Classes, by bit, that watch idle CPUs.
     pub idle_watchers: u8,
+    /// Whether a change of a cpuset replaces the affinity of its tasks.
+    pub cpuset_forgets_affinity: bool,
     /// Whether every class may have quiet ticks.
     pub has_quiet_ticks: bool,
 }
@@ -66,6 +68,7 @@ impl Stack {
             pulls_before_pick: traits.iter().any(|class| class.balances != Balances::Never),
             balance_from: always.unwrap_or(classes.len()) as u8,
             idle_watchers: watching.fold(0, |bits, (index, _)| bits | 1 << index),
+            cpuset_forgets_affinity: traits.iter().any(|class| class.cpuset_forgets_affinity),
             has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
             classes,
         }

@@ -11,6 +11,7 @@ use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
 use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
+use std::sync::Arc;
 
 /// Most steps that are looked ahead to find the length of a CPU burst.
 const BURST_STEPS_MAX: u32 = 10_000;
@@ -21,8 +22,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let (spec, name) = self.tasks.arrival(index);
         debug_assert!(self.tasks.nr_live() > 0, "arrival {index} is of no one who was to come");
         let allowed = self.workload.tasks[spec as usize].attr.affinity;
-        let this_cpu =
+        let mut this_cpu =
             allowed.and_then(|mask| mask.and(&self.core.cpus).first_cpu()).unwrap_or(CpuId(0));
+        if self.cpusets.is_some() {
+            let attr = &self.workload.tasks[spec as usize].attr;
+            this_cpu = self.allowed_cpus(attr).first_cpu().unwrap_or(this_cpu);
+        }
         let task = self.create(spec, name, this_cpu, None);
         let kind = match self.workload.tasks[spec as usize].release {
             Release::Fork => WakeKind::Fork,
@@ -54,7 +59,11 @@ impl<S: TraceSink> Engine<'_, S> {
     fn create(&mut self, spec: u32, name: String, cpu: CpuId, parent: Option<TaskId>) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let description = &self.workload.tasks[spec as usize];
-        let (attr, cpus_allowed) = self.tasks.begin_with(spec, &description.attr, &self.core.cpus);
+        let (attr, mut cpus_allowed) =
+            self.tasks.begin_with(spec, &description.attr, &self.core.cpus);
+        if self.cpusets.is_some() {
+            cpus_allowed = Arc::new(self.allowed_cpus(&attr));
+        }
         assert!(!cpus_allowed.is_empty(), "the workload was checked: task {id} has a CPU");
         self.core.tasks.push(Task {
             prio: attr.kernel_prio(),
@@ -241,6 +250,11 @@ impl<S: TraceSink> Engine<'_, S> {
         let t = self.core.task(task);
         if !t.cpus_allowed.contains(cpu) {
             let fallback = t.cpus_allowed.first_cpu().expect("affinity was checked");
+            if self.cpusets.is_some() && !t.cpus_allowed.contains(prev) {
+                // Its cpuset changed while it slept, and a class may answer with the CPU where it
+                // slept (select_fallback_rq).
+                return self.core.allowed_near(task, prev);
+            }
             self.fault(SchedulerFault::ForbiddenCpu, "select_task_rq", task, cpu);
             return fallback;
         }

@@ -8,11 +8,12 @@ use common::{Case, MS, Run, S};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::workload::Change;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuMax, EventKind, Machine, Nanos, Op, SchedAttr, TaskSpec,
-    Workload,
+    CgroupId, CgroupSpec, Costs, CpuId, CpuMask, CpuMax, EventKind, LoopCount, Machine, Nanos, Op,
+    SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::Scheduler;
-use schedlab_sched::registry::find;
+use schedlab_sched::registry::{SCHEDULERS, find};
+use std::collections::BTreeMap;
 
 const FAIR: [&str; 7] = [
     "linux-6.1",
@@ -187,4 +188,123 @@ fn the_writer_pays_a_system_call() {
     let run = play(&workload, "linux-6.12", 1, Costs { syscall_ns: 2 * MS, ..Costs::ZERO });
     // A call that sleeps, one that changes the group, and one that sleeps.
     assert_eq!(ran(&run, "boss", 0, 4 * S), 3 * 2 * MS);
+}
+
+fn cpus(group: u32, cpus: &[u32]) -> Change {
+    let mask = cpus.iter().map(|cpu| CpuId(*cpu)).collect();
+    Change::Cpus { group: CgroupId(group), cpus: Some(mask) }
+}
+
+fn all_cpus(group: u32) -> Change {
+    Change::Cpus { group: CgroupId(group), cpus: None }
+}
+
+/// CPUs on which the tasks whose name begins with `prefix` ran from `from` to `to`.
+fn places(run: &Run, prefix: &str, from: Nanos, to: Nanos) -> CpuMask {
+    let mut seen = CpuMask::empty();
+    let mut running: BTreeMap<CpuId, (Nanos, Option<TaskId>)> = BTreeMap::new();
+    let mut look = |cpu: CpuId, (since, task): (Nanos, Option<TaskId>), until: Nanos| {
+        let is_one = |task: TaskId| run.trace.tasks[task.index()].name.starts_with(prefix);
+        if task.is_some_and(is_one) && since < to && until > from {
+            seen.set(cpu);
+        }
+    };
+    for event in &run.trace.events {
+        let EventKind::Switch { next, .. } = event.kind else { continue };
+        let before = running.insert(event.cpu, (event.time_ns, next)).unwrap_or((0, None));
+        look(event.cpu, before, event.time_ns);
+    }
+    running.into_iter().for_each(|(cpu, last)| look(cpu, last, run.trace.end_ns));
+    seen
+}
+
+/// Tasks that run, wait and sleep leave CPUs that the cpuset of their group excludes, under every
+/// scheduler; and may come back.
+#[test]
+fn tasks_follow_the_cpus_of_their_group() {
+    for scheduler in SCHEDULERS.iter() {
+        let changes = vec![cpus(1, &[1]), cpus(1, &[0, 3]), all_cpus(1)];
+        let mut workload = workload(4, changes);
+        let mut sleeper = ProgramBuilder::new();
+        sleeper.begin_loop(LoopCount::Forever).run(2 * MS).sleep(7 * MS).end_loop();
+        workload.tasks.push(TaskSpec { instances: 3, ..task("as", inside(1), sleeper.build()) });
+        let mut case = Case::new(&workload, scheduler, 4);
+        // Schedulers that preempt nobody let the boss wait.
+        case.watchdog_ns = None;
+        case.until_ns = Some(4 * S);
+        let run = match case.run() {
+            Ok(run) => run,
+            Err(error) => panic!("{}: {error}", scheduler.name),
+        };
+        let at: Vec<Nanos> = boss_ran(&run);
+        if at.len() < 3 {
+            continue;
+        }
+        let only = |cpus: &[u32]| cpus.iter().map(|cpu| CpuId(*cpu)).collect::<CpuMask>();
+        let seen = [(at[0], at[1], only(&[1])), (at[1], at[2], only(&[0, 3]))];
+        for (from, to, due) in seen {
+            // The change is made some time before the boss stops.
+            let places = places(&run, "a", from, to - 5 * MS);
+            let text = format!("{}: CPU {places} from {from} to {to}", scheduler.name);
+            assert!(!places.is_empty() && places.and_not(&due).is_empty(), "{text}");
+        }
+    }
+}
+
+/// When the boss slept after each change.
+fn boss_ran(run: &Run) -> Vec<Nanos> {
+    let boss = run.trace.tasks.iter().position(|task| task.name == "boss");
+    let events = run.trace.events.iter();
+    let stops = events.filter_map(|event| match event.kind {
+        EventKind::Switch { prev: Some(prev), out: SwitchOut::Sleeping, .. }
+            if Some(prev.index()) == boss =>
+        {
+            Some(event.time_ns)
+        }
+        _ => None,
+    });
+    // It first sleeps.
+    stops.filter(|time| *time >= S).collect()
+}
+
+/// From 6.2 on a cpuset and an affinity both hold; before, the cpuset replaced the affinity.
+#[test]
+fn an_affinity_comes_back_from_6_2_on() {
+    for name in FAIR {
+        let mut workload = workload(2, vec![cpus(1, &[1]), all_cpus(1)]);
+        workload.tasks[0].attr.affinity = Some(CpuMask::only(CpuId(0)));
+        workload.tasks[0].instances = 1;
+        workload.tasks.remove(1);
+        let run = play(&workload, name, 2, Costs::ZERO);
+        assert_eq!(places(&run, "a", 0, S).to_string(), "0", "{name}");
+        // No CPU is in both: that of the group holds.
+        assert_eq!(places(&run, "a", S + 1, 2 * S).to_string(), "1", "{name}");
+        let after = places(&run, "a", 2 * S + 1, 4 * S).to_string();
+        assert_eq!(after, if name == "linux-6.1" { "1" } else { "0" }, "{name}");
+    }
+}
+
+#[test]
+fn a_group_stays_within_the_one_above() {
+    let mut workload = workload(4, vec![cpus(3, &[0, 1]), cpus(1, &[1, 2]), cpus(3, &[3])]);
+    workload.cgroups.push(CgroupSpec::new("/a/x", CgroupId(1), 100));
+    workload.tasks.push(TaskSpec { instances: 4, ..task("x", inside(3), endless()) });
+    let run = play(&workload, "linux-6.12", 4, Costs::ZERO);
+    let at = boss_ran(&run);
+    let seen = [(at[0], at[1]), (at[1], at[2]), (at[2], 4 * S)];
+    let places = seen.map(|(from, to)| places(&run, "x", from, to - 5 * MS).to_string());
+    // The parent has none of the CPUs that it asks for last, so it gets those of the parent.
+    assert_eq!(places, ["0-1", "1", "1-2"]);
+}
+
+#[test]
+fn an_affinity_outside_the_cpuset_is_refused() {
+    let mut workload = workload(2, vec![cpus(1, &[1])]);
+    let attr = SchedAttr { affinity: Some(CpuMask::only(CpuId(0))), ..inside(1) };
+    let mut late = ProgramBuilder::new();
+    late.sleep(2 * S).op(Op::SetAttr(Box::new(attr)));
+    workload.tasks.push(task("late", inside(1), late.build()));
+    let case = Case::new(&workload, scheduler("linux-6.12"), 2);
+    let error = case.run().err().expect("it is refused").to_string();
+    assert!(error.contains("affinity is CPU 0") && error.contains("\"/a\" has CPU 1"), "{error}");
 }

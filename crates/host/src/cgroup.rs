@@ -86,15 +86,18 @@ pub struct Groups {
     joins: Vec<File>,
     /// Control files that tasks write.
     changes: ChangeFiles,
-    /// `cgroup.subtree_control` files in which the cpu controller was enabled.
-    switched_on: Vec<PathBuf>,
+    /// `cgroup.subtree_control` files in which a controller was enabled, and its name.
+    switched_on: Vec<(PathBuf, &'static str)>,
+    /// Controllers that the groups need.
+    controllers: &'static [&'static str],
 }
 
 /// Prefix of the name of a run's own group.
 pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
-    /// Makes the groups of `specs`; `has_rt[i]` states whether group i will hold real-time tasks.
+    /// Makes the groups of `specs`; `has_rt[i]` states whether group i will hold real-time tasks,
+    /// `has_cpusets` whether tasks change CPUs of groups.
     /// Makes none if there is only the root group, without a limit and with the default weight.
     /// `self` keeps a list of the groups made, so that they can be removed even after a failure.
     pub fn create(
@@ -102,6 +105,7 @@ impl Groups {
         controller: Option<&CpuController>,
         specs: &[CgroupSpec],
         has_rt: &[bool],
+        has_cpusets: bool,
     ) -> Result<(), String> {
         let root = CgroupSpec::root();
         let is_plain = |spec: &CgroupSpec| spec.cpu_max.is_none() && spec.weight == root.weight;
@@ -111,6 +115,15 @@ impl Groups {
         let Some(controller) = controller else {
             return Err("control groups: no mounted cgroup hierarchy has the cpu controller".into());
         };
+        self.controllers = if has_cpusets { &["cpu", "cpuset"] } else { &["cpu"] };
+        if has_cpusets && matches!(controller, CpuController::V1(_)) {
+            return Err(
+                "control groups: a change of a group's `cpus` needs cgroup v2, and the cpu \
+                        controller of this machine is in a hierarchy of v1: use the lane vm, or \
+                        boot with systemd.unified_cgroup_hierarchy=1"
+                    .into(),
+            );
+        }
         remove_stale(controller);
         let top = controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id()));
         if let CpuController::V2(root) = controller {
@@ -161,14 +174,24 @@ impl Groups {
         Ok(dir.join(if index == 0 { "cgroup.procs" } else { "cgroup.threads" }))
     }
 
-    /// Enables the cpu controller for the children of `dir`, if it is not.
+    /// Enables the controllers for the children of `dir`, where they are not.
     fn switch_on(&mut self, dir: &Path) -> Result<(), String> {
         let path = dir.join("cgroup.subtree_control");
         let context = |error: io::Error| format!("{}: {error}", path.display());
         let now = fs::read_to_string(&path).map_err(context)?;
-        if !now.split_whitespace().any(|name| name == "cpu") {
-            write(&path, "+cpu").map_err(context)?;
-            self.switched_on.push(path);
+        for wanted in self.controllers.iter().copied() {
+            if !now.split_whitespace().any(|name| name == wanted) {
+                write(&path, &format!("+{wanted}")).map_err(|error| {
+                    let advice = match error.raw_os_error() {
+                        Some(libc::EINVAL | libc::ENOENT) => {
+                            ": the hierarchy of cgroup v2 does not have this controller"
+                        }
+                        _ => "",
+                    };
+                    format!("enabling {wanted:?} in {}: {error}{advice}", path.display())
+                })?;
+                self.switched_on.push((path.clone(), wanted));
+            }
         }
         Ok(())
     }
@@ -251,9 +274,9 @@ impl Groups {
         for dir in self.dirs.drain(..).rev() {
             remove_dir(&dir);
         }
-        for path in self.switched_on.drain(..).rev() {
+        for (path, name) in self.switched_on.drain(..).rev() {
             // Fails if the group no longer exists, or another user of the controller exists by now.
-            let _ = write(&path, "-cpu");
+            let _ = write(&path, &format!("-{name}"));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::session::{self, RecorderChoice, Session};
 use crate::traps::Watch;
 use crate::{machine, procfs, refuse, room, sys, waiting};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
-use schedlab_model::{CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
+use schedlab_model::{Change, CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
 use schedlab_run::Warning;
 use std::sync::atomic::Ordering;
 
@@ -185,6 +185,9 @@ fn effective_workload(
             if let Op::SetAttr(attr) = op {
                 **attr = adjust(attr).map_err(named)?;
             }
+            if let Op::Change(change) = op {
+                keep_within(change, &request.cpus, &online).map_err(named)?;
+            }
         }
     }
     for object in &mut workload.objects {
@@ -199,6 +202,20 @@ fn effective_workload(
     // Another policy may have put a task above a ceiling.
     workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
     Ok(workload)
+}
+
+/// Keeps the CPUs of a group within those of the run.
+fn keep_within(change: &mut Change, cpus: &CpuMask, online: &CpuMask) -> Result<(), HostError> {
+    let Change::Cpus { cpus: of_group, .. } = change else { return Ok(()) };
+    let mask = of_group.map_or(*cpus, |mask| mask.and(cpus));
+    if mask.is_empty() {
+        return Err(HostError::Input(format!(
+            "it gives a group CPU {}, but the run may use only CPU {cpus}: name one of these",
+            of_group.unwrap_or(mask)
+        )));
+    }
+    *of_group = (of_group.is_some() || mask.and(online) != *online).then_some(mask);
+    Ok(())
 }
 
 /// Checks that the run's CPUs exist and may be used.

@@ -23,7 +23,7 @@ use crate::plan::{Output, RunPlan, Work};
 use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
-use schedlab_model::{CgroupSpec, CpuMask};
+use schedlab_model::{CgroupSpec, Change, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
 use std::fs;
@@ -148,7 +148,7 @@ impl Launcher<'_> {
                 let spec = CgroupSpec { weight: *weight, ..CgroupSpec::root() };
                 let groups = &mut self.plan.groups;
                 return groups
-                    .create(controller.as_ref(), &[spec], &[attr.policy.is_rt()])
+                    .create(controller.as_ref(), &[spec], &[attr.policy.is_rt()], false)
                     .map_err(Stop::Failed);
             }
         };
@@ -159,7 +159,10 @@ impl Launcher<'_> {
             needs = needs.or(FileNeeds::of(&task.program));
         }
         let groups = &mut self.plan.groups;
-        groups.create(controller.as_ref(), &workload.cgroups, &has_rt).map_err(Stop::Failed)?;
+        let has_cpusets = workload.changes().any(|change| matches!(change, Change::Cpus { .. }));
+        groups
+            .create(controller.as_ref(), &workload.cgroups, &has_rt, has_cpusets)
+            .map_err(Stop::Failed)?;
         groups.open_changes(controller.as_ref(), workload).map_err(Stop::Failed)?;
         if needs.any {
             let dir = files::make_dir(self.plan.user, needs, self.plan.pace.file_len);

@@ -379,7 +379,10 @@ impl SchedClass for ExtClass {
             ext.k.state.task(task).entity.set_weight(new_weight);
             ext.tell(Callback::SetWeight, |ops, k| ops.set_weight(k, task, new_weight));
         }
-        if attr.affinity != old.affinity {
+        let known = &ext.k.state.task(task).told_cpus;
+        let is_other =
+            known.as_ref().is_some_and(|known| known != &ext.k.core.task(task).cpus_allowed);
+        if attr.affinity != old.affinity || is_other {
             ext.tell_cpumask(task);
         }
         if attr.cgroup != old.cgroup {
@@ -401,6 +404,7 @@ impl SchedClass for ExtClass {
                 }
             }
             Change::CpuMax { cpu_max, .. } => ext.set_bandwidth(group, old.cpu_max, *cpu_max),
+            Change::Cpus { .. } => {}
         }
         ext.settle();
     }

@@ -307,7 +307,8 @@ impl Ext<'_> {
     /// Tells the scheduler which CPUs `p` may use.
     pub fn tell_cpumask(&mut self, p: TaskId) {
         if self.k.state.has(Callback::SetCpumask) {
-            let allowed = *self.k.core.task(p).cpus_allowed;
+            let allowed = self.k.core.task(p).cpus_allowed.clone();
+            self.k.state.task_mut(p).told_cpus = Some(allowed.clone());
             self.tell(Callback::SetCpumask, |ops, k| ops.set_cpumask(k, p, &allowed));
         }
     }

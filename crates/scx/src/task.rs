@@ -6,7 +6,8 @@
 use super::consts::DSQ_INVALID;
 use super::entity::Entity;
 use schedlab_model::weights::{NICE_0_WEIGHT, task_weight};
-use schedlab_model::{CpuId, Nanos, SchedAttr};
+use schedlab_model::{CpuId, CpuMask, Nanos, SchedAttr};
+use std::sync::Arc;
 
 /// No task, no queue.
 pub const NIL: u32 = u32::MAX;
@@ -69,6 +70,8 @@ pub struct ExtTask {
     pub in_custody: bool,
     /// Whether it has called exit (PF_EXITING).
     pub exiting: bool,
+    /// The CPUs that the scheduler was last told for it.
+    pub told_cpus: Option<Arc<CpuMask>>,
     /// Life.
     pub life: Life,
     /// Owner.
@@ -108,6 +111,7 @@ impl ExtTask {
             reset_runnable_at: true,
             in_custody: false,
             exiting: false,
+            told_cpus: None,
             life: Life::None,
             ops_state: OpsState::None,
             qseq: 0,

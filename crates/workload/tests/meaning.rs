@@ -214,14 +214,18 @@ fn a_change_is_one_operation_for_each_file() {
         r#"{ "cgroups": { "/w": {} }, "tasks": { "a": {
              "change": { "cpu_max": { "quota": "5ms", "burst": "1ms" }, "weight": 7,
                          "taskgroup": "/w/v" },
-             "change1": { "taskgroup": "/w", "cpu_max": "max" }, "run": 1 } } }"#,
+             "change1": { "taskgroup": "/w", "cpu_max": "max", "cpus": [0, 2] },
+             "change2": { "taskgroup": "/w", "cpus": "all" }, "run": 1 } } }"#,
     );
     let change = |change| Op::Change(Box::new(change));
+    let two = [CpuId(0), CpuId(2)].into_iter().collect();
     let max = CpuMax { quota_ns: 5_000_000, period_ns: 100_000_000, burst_ns: 1_000_000 };
     let ops = [
         change(Change::Weight { group: CgroupId(2), weight: 7 }),
         change(Change::CpuMax { group: CgroupId(2), cpu_max: Some(max) }),
         change(Change::CpuMax { group: CgroupId(1), cpu_max: None }),
+        change(Change::Cpus { group: CgroupId(1), cpus: Some(two) }),
+        change(Change::Cpus { group: CgroupId(1), cpus: None }),
         run(1),
     ];
     assert_eq!(workload.tasks[0].program.ops, ops);

@@ -154,6 +154,11 @@ fn change() -> impl Strategy<Value = Change> {
         (group(), 1u32..=10_000).prop_map(|(group, weight)| Change::Weight { group, weight }),
         (group(), prop::option::of(limit().prop_map(cpu_max)))
             .prop_map(|(group, cpu_max)| Change::CpuMax { group, cpu_max }),
+        (group(), prop::option::of(1u32..1 << NR_CPUS)).prop_map(|(group, bits)| {
+            let cpus = bits
+                .map(|bits| (0..NR_CPUS).filter(|cpu| bits >> cpu & 1 == 1).map(CpuId).collect());
+            Change::Cpus { group, cpus }
+        }),
     ]
 }
 

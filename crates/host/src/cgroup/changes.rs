@@ -23,6 +23,8 @@ struct GroupFiles {
     limit: Vec<File>,
     /// The burst, if the group ever has one.
     burst: Option<File>,
+    /// cpuset.cpus.
+    cpus: Option<File>,
 }
 
 /// The open files of all groups that tasks change.
@@ -62,6 +64,9 @@ impl ChangeFiles {
                         files.burst = Some(open(dir, name)?);
                     }
                 }
+                Change::Cpus { .. } if files.cpus.is_none() => {
+                    files.cpus = Some(open(dir, "cpuset.cpus")?);
+                }
                 _ => {}
             }
         }
@@ -81,6 +86,11 @@ impl ChangeFiles {
                 // The order of the writes depends on the burst only.
                 let old = CpuMax { quota_ns: 0, period_ns: 0, burst_ns: burst_us * 1_000 };
                 CpuMax::writes(Some(old), *cpu_max).try_for_each(|write| files.limit(&write))
+            }
+            Change::Cpus { cpus, .. } => {
+                // An empty line: those of the parent.
+                let text = cpus.map_or_else(String::new, |cpus| cpus.to_string()) + "\n";
+                files.cpus.as_ref().map_or(Ok(()), |file| put(file, &text))
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::check::check_cpu_max;
 use super::{CgroupSpec, CpuMax, Workload};
 use crate::ids::ROOT_CGROUP;
-use crate::{CgroupId, Nanos, Op};
+use crate::{CgroupId, CpuMask, Nanos, Op};
 
 /// A change that a task makes with [`Op::Change`]: it writes a control file.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,24 +24,35 @@ pub enum Change {
         /// `None`: no limit.
         cpu_max: Option<CpuMax>,
     },
+    /// cpuset.cpus of a group: where its tasks and those of the groups below it may run.
+    Cpus {
+        /// The group.
+        group: CgroupId,
+        /// `None`: those of its parent.
+        cpus: Option<CpuMask>,
+    },
 }
 
 impl Change {
     /// The group that changes.
     pub const fn group(&self) -> CgroupId {
         match self {
-            Self::Weight { group, .. } | Self::CpuMax { group, .. } => *group,
+            Self::Weight { group, .. } | Self::CpuMax { group, .. } | Self::Cpus { group, .. } => {
+                *group
+            }
         }
     }
 
     /// The same change of another group.
     pub fn set_group(&mut self, to: CgroupId) {
         match self {
-            Self::Weight { group, .. } | Self::CpuMax { group, .. } => *group = to,
+            Self::Weight { group, .. } | Self::CpuMax { group, .. } | Self::Cpus { group, .. } => {
+                *group = to
+            }
         }
     }
 
-    /// Applies the change to the description of its group.
+    /// Applies the change to the description of its group, which does not have its CPUs.
     pub fn apply(&self, spec: &mut CgroupSpec) {
         match self {
             Self::Weight { weight, .. } => {
@@ -49,6 +60,7 @@ impl Change {
                 spec.weight_nice = None;
             }
             Self::CpuMax { cpu_max, .. } => spec.cpu_max = *cpu_max,
+            Self::Cpus { .. } => {}
         }
     }
 }
@@ -105,13 +117,11 @@ impl Workload {
         spec.is_some_and(|spec| spec.cpu_max.is_some()) || self.changes().any(limits)
     }
 
-    pub(super) fn check_change(&self, change: &Change) -> Result<(), String> {
+    pub(super) fn check_change(&self, change: &Change, nr_cpus: u32) -> Result<(), String> {
         let named = |what: String| Err(format!("change of a group: {what}"));
         let group = change.group();
         if group == ROOT_CGROUP {
-            return named(
-                "the root group has no cpu.weight and no cpu.max: change a group below it".into(),
-            );
+            return named("the root group has none of these files: change a group below it".into());
         }
         if group.index() >= self.cgroups.len() {
             return named(format!("control group {group} is not described"));
@@ -122,6 +132,15 @@ impl Workload {
             }
             Change::Weight { .. } => Ok(()),
             Change::CpuMax { cpu_max, .. } => check_cpu_max(*cpu_max).or_else(named),
+            Change::Cpus { cpus: Some(cpus), .. }
+                if cpus.and(&CpuMask::first(nr_cpus)).is_empty() =>
+            {
+                named(format!(
+                    "its CPUs are {cpus}, but the machine has CPUs 0-{}: name at least one of them",
+                    nr_cpus.saturating_sub(1)
+                ))
+            }
+            Change::Cpus { .. } => Ok(()),
         }
     }
 }
@@ -160,9 +179,12 @@ mod tests {
         };
         let weight = |group, weight| Change::Weight { group: CgroupId(group), weight };
         assert!(error(weight(1, 0)).ends_with("weight is 0, allowed are 1 to 10000"));
-        assert!(error(weight(0, 5)).contains("the root group has no cpu.weight"));
+        assert!(error(weight(0, 5)).contains("the root group has none"));
         assert!(error(weight(2, 5)).contains("control group 2 is not described"));
         let short = Change::CpuMax { group: CgroupId(1), cpu_max: max(5, 0) };
         assert!(error(short).contains("a quota of 1 ms and more"));
+        let far = CpuMask::only(crate::CpuId(7));
+        let away = Change::Cpus { group: CgroupId(1), cpus: Some(far) };
+        assert!(error(away).contains("CPUs are 7, but the machine has CPUs 0-0"));
     }
 }

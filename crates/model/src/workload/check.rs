@@ -46,7 +46,7 @@ impl Workload {
         for op in &task.program.ops {
             match op {
                 crate::Op::SetAttr(attr) => self.check_attr(attr, nr_cpus)?,
-                crate::Op::Change(change) => self.check_change(change)?,
+                crate::Op::Change(change) => self.check_change(change, nr_cpus)?,
                 crate::Op::Phase(phase) if *phase as usize >= task.phases.len() => {
                     return Err(format!("phase {phase} has no name"));
                 }

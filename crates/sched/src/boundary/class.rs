@@ -55,6 +55,9 @@ pub struct ClassTraits {
     /// Whether [`SchedClass::quiet_ticks`] may return more than 0. If a class of the stack has
     /// none, the engine does not ask at every tick.
     pub has_quiet_ticks: bool,
+    /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
+    /// before 6.2. Later kernels remember both.
+    pub cpuset_forgets_affinity: bool,
     /// Whether the class enforces the cpu.max of groups. If the class of SCHED_OTHER does not, a
     /// workload with a limit is refused.
     pub enforces_cpu_max: bool,
@@ -69,6 +72,7 @@ impl ClassTraits {
         balances: Balances::Never,
         watches_idle: false,
         has_quiet_ticks: false,
+        cpuset_forgets_affinity: false,
         enforces_cpu_max: false,
     };
 }

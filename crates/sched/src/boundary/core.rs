@@ -338,6 +338,13 @@ impl Core {
         allowed.first_cpu().expect("affinity was checked to be within the machine")
     }
 
+    /// The lowest CPU that `task` may use in the node of `cpu`, or else in any.
+    pub fn allowed_near(&self, task: TaskId, cpu: CpuId) -> CpuId {
+        let node = |cpu: CpuId| self.topology.node[cpu.index()];
+        let near = self.task(task).cpus_allowed.iter().find(|other| node(*other) == node(cpu));
+        near.unwrap_or_else(|| self.allowed_cpu(task, cpu))
+    }
+
     /// Whether `task` is running.
     #[inline]
     pub fn is_running(&self, task: TaskId) -> bool {

@@ -257,7 +257,7 @@ impl SchedClass for Fair {
     }
 
     fn traits(&self) -> ClassTraits {
-        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
+        ClassTraits { has_quiet_ticks: true, cpuset_forgets_affinity: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

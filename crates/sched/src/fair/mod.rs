@@ -356,7 +356,12 @@ impl SchedClass for FairClass {
     }
 
     fn traits(&self) -> ClassTraits {
-        ClassTraits { acts_without_tasks: false, enforces_cpu_max: true, ..ClassTraits::DEFAULT }
+        ClassTraits {
+            acts_without_tasks: false,
+            enforces_cpu_max: true,
+            cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -583,6 +588,7 @@ impl SchedClass for FairClass {
                     self.set_bandwidth(core, group.0, &write);
                 }
             }
+            Change::Cpus { .. } => {}
         }
     }
 

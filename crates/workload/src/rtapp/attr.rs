@@ -354,7 +354,7 @@ fn nodes(reader: &mut Reader, member: &ObjectProp) -> Result<()> {
 const NR_NODES_MAX: i64 = 1024;
 
 /// CPUs as an array of numbers, or `"all"`.
-fn cpus(reader: &mut Reader, value: &Value) -> Result<Option<CpuMask>> {
+pub(super) fn cpus(reader: &mut Reader, value: &Value) -> Result<Option<CpuMask>> {
     let last = reader.nr_cpus.saturating_sub(1);
     let Value::Array(array) = value else {
         if matches!(value, Value::StringLit(literal) if literal.value == "all") {

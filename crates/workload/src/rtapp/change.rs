@@ -12,7 +12,7 @@ use schedlab_model::suggest::list;
 use schedlab_model::{Change, Op};
 
 /// Keys of a change besides `taskgroup`, in the order in which the files are written.
-const KEYS: [&str; 2] = ["weight", "cpu_max"];
+const KEYS: [&str; 3] = ["weight", "cpu_max", "cpus"];
 
 /// Reads a `change` event: one operation for each file.
 pub(super) fn read(reader: &mut Reader, code: &mut Code, member: &ObjectProp) -> Result<()> {
@@ -33,7 +33,8 @@ pub(super) fn read(reader: &mut Reader, code: &mut Code, member: &ObjectProp) ->
         let Some(value) = members.take(file) else { continue };
         let change = match file {
             "weight" => Change::Weight { group, weight: global::weight(value)? },
-            _ => Change::CpuMax { group, cpu_max: cpu_max(value)? },
+            "cpu_max" => Change::CpuMax { group, cpu_max: cpu_max(value)? },
+            _ => Change::Cpus { group, cpus: super::attr::cpus(reader, value)? },
         };
         code.push(Op::Change(Box::new(change)), span(value));
     }

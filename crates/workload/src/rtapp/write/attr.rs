@@ -46,7 +46,7 @@ pub(super) fn attributes(workload: &Workload, attr: &SchedAttr, base: &SchedAttr
     members
 }
 
-fn cpus(mask: Option<&CpuMask>) -> Json {
+pub(super) fn cpus(mask: Option<&CpuMask>) -> Json {
     match mask {
         None => text("all"),
         Some(mask) => Json::List(mask.iter().map(|cpu| cpu.to_string()).collect()),

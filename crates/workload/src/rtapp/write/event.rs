@@ -137,6 +137,7 @@ impl Writer<'_> {
             Change::Weight { weight, .. } => member("weight", plain(weight)),
             Change::CpuMax { cpu_max: Some(limit), .. } => member("cpu_max", super::cpu_max(limit)),
             Change::CpuMax { cpu_max: None, .. } => member("cpu_max", text("max")),
+            Change::Cpus { cpus, .. } => member("cpus", attr::cpus(cpus.as_ref())),
         };
         Json::Short(vec![member("taskgroup", text(path)), file])
     }
