@@ -50,7 +50,8 @@ impl<'c> StateJudge<'c> {
         let workload = context.workload();
         let has_deadline =
             workload.tasks.iter().any(|task| task.attr.policy == schedlab_model::Policy::Deadline);
-        let is_limited = workload.cgroups.iter().any(|group| group.cpu_max.is_some());
+        let mut groups = (0..workload.cgroups.len() as u32).map(schedlab_model::CgroupId);
+        let is_limited = groups.any(|group| workload.is_ever_limited(group));
         Self {
             steps: StepJudge::new(context),
             has_eevdf: from(6) || context.family == Family::Native,

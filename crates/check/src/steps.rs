@@ -4,7 +4,7 @@
 
 use crate::rules::{Context, limited};
 use crate::subject::Family;
-use schedlab_model::{CpuId, KernelVersion, Nanos, Op, Workload};
+use schedlab_model::{CgroupId, CpuId, KernelVersion, Nanos, Op, Workload};
 use schedlab_sched::boundary::explain::{Contest, Explanation, Rule, Step, StepKind, Who};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub struct StepJudge<'c> {
     workload: &'c Workload,
     version: Option<KernelVersion>,
     has_changes: bool,
+    /// Groups whose limit changes.
+    changing: Vec<CgroupId>,
     /// Rules that a known limit keeps from being judged.
     limited: Vec<&'static str>,
     /// SCHED_IDLE entities that a waking task has told to leave, by CPU.
@@ -45,10 +47,12 @@ impl<'c> StepJudge<'c> {
         let workload = context.workload();
         let has_changes = (0..workload.tasks.len())
             .any(|spec| context.has_op(spec, |op| matches!(op, Op::SetAttr(_))));
+        let groups = (0..workload.cgroups.len() as u32).map(CgroupId);
         Self {
             workload,
             version,
             has_changes,
+            changing: groups.filter(|group| context.changes_limit(*group)).collect(),
             limited: limited(context),
             preempted: BTreeMap::new(),
             served: BTreeMap::new(),
@@ -108,6 +112,9 @@ impl<'c> StepJudge<'c> {
 
     fn check_refill(&self, step: &Step) -> Checked {
         let Some(Who::Group(group)) = step.who else { return Ok(()) };
+        if self.changing.contains(&group) {
+            return Ok(());
+        }
         let Some(max) = self.workload.cgroups[group.index()].cpu_max else { return Ok(()) };
         let (before, after) = pair(step, "before", "after");
         let due = (before + max.quota_ns as i64).min((max.quota_ns + max.burst_ns) as i64);

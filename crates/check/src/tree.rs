@@ -64,6 +64,16 @@ pub fn each_op(nodes: &mut [Node], f: &mut dyn FnMut(&mut Op)) {
     }
 }
 
+/// Removes the operations that `is` names.
+pub fn remove_ops(nodes: &mut Vec<Node>, is: &dyn Fn(&Op) -> bool) {
+    nodes.retain(|node| !matches!(node, Node::Op(op) if is(op)));
+    for node in nodes {
+        if let Node::Loop(_, body) = node {
+            remove_ops(body, is);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 //! under every scheduler that can play them.
 
 use schedlab_check::{Case, Feature, Features, Shape, Subject, Verdict, generate, play};
-use schedlab_model::Op;
+use schedlab_model::{Change, Op};
 use schedlab_sched::registry::SCHEDULERS;
 use schedlab_workload::{read_rtapp, write_rtapp, write_rtapp_short};
 use std::collections::BTreeSet;
@@ -38,6 +38,10 @@ fn a_seed_gives_one_case_and_seeds_differ() {
     assert_eq!(texts.len() as u64, NR_SEEDS);
 }
 
+fn is_change(op: &Op, is: fn(&Change) -> bool) -> bool {
+    matches!(op, Op::Change(change) if is(change))
+}
+
 #[test]
 fn every_feature_occurs_and_can_be_left_out() {
     let has_op = |is: fn(&Op) -> bool| {
@@ -58,6 +62,13 @@ fn every_feature_occurs_and_can_be_left_out() {
         cases().filter(|case| case.workload.tasks.iter().any(|t| t.attr.policy.is_rt())).count(),
     ];
     assert!(counts.iter().all(|count| *count >= 15), "{counts:?}");
+    // Each of these needs two features or more.
+    let changes = [
+        has_op(|op| is_change(op, |change| matches!(change, Change::Weight { .. }))),
+        has_op(|op| is_change(op, |change| matches!(change, Change::CpuMax { .. }))),
+        has_op(|op| is_change(op, |change| matches!(change, Change::Cpus { .. }))),
+    ];
+    assert!(changes.iter().all(|count| *count >= 4), "{changes:?}");
     let features = Features::ALL.without(Feature::Smp).without(Feature::Locks);
     let shape = Shape { features, ..Shape::default() };
     for seed in 0..NR_SEEDS {

@@ -186,7 +186,7 @@ fn effective_workload(
                 **attr = adjust(attr).map_err(named)?;
             }
             if let Op::Change(change) = op {
-                keep_within(change, &request.cpus, &online).map_err(named)?;
+                keep_within(change, &request.cpus).map_err(named)?;
             }
         }
     }
@@ -204,8 +204,8 @@ fn effective_workload(
     Ok(workload)
 }
 
-/// Keeps the CPUs of a group within those of the run.
-fn keep_within(change: &mut Change, cpus: &CpuMask, online: &CpuMask) -> Result<(), HostError> {
+/// Keeps the CPUs of a group within those of the run, which it gets instead of all.
+fn keep_within(change: &mut Change, cpus: &CpuMask) -> Result<(), HostError> {
     let Change::Cpus { cpus: of_group, .. } = change else { return Ok(()) };
     let mask = of_group.map_or(*cpus, |mask| mask.and(cpus));
     if mask.is_empty() {
@@ -214,7 +214,7 @@ fn keep_within(change: &mut Change, cpus: &CpuMask, online: &CpuMask) -> Result<
             of_group.unwrap_or(mask)
         )));
     }
-    *of_group = (of_group.is_some() || mask.and(online) != *online).then_some(mask);
+    *of_group = Some(mask);
     Ok(())
 }
 

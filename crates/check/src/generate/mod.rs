@@ -10,6 +10,7 @@
 
 mod amounts;
 mod attrs;
+mod group_changes;
 mod machine;
 mod program;
 
@@ -84,11 +85,13 @@ pub enum Feature {
     Inherit,
     /// Dozens of tasks that are pinned to one CPU.
     Crowds,
+    /// Weights, limits and CPUs of groups that change during the run.
+    GroupChanges,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Smp,
         Self::Topology,
         Self::Hz,
@@ -116,6 +119,7 @@ impl Feature {
         Self::Wakeups,
         Self::Inherit,
         Self::Crowds,
+        Self::GroupChanges,
     ];
 }
 
@@ -197,6 +201,9 @@ pub fn generate(shape: &Shape, seed: u64) -> Case {
     // A stream of its own: cases without a crowd stay what they were before there were any.
     let stream = std::mem::replace(&mut draw.stream, Stream::new(seed, Purpose::Experiment, 2));
     drafts.extend(draw.crowd());
+    // Likewise, for those without changes of groups.
+    draw.stream = Stream::new(seed, Purpose::Experiment, 3);
+    draw.change_groups(&mut drafts);
     draw.stream = stream;
     draw.finish(drafts, shape, &machine);
     Case { workload: draw.workload, machine, seed }
@@ -260,7 +267,7 @@ impl Draw {
             let path = format!("{}/{name}", above.trim_end_matches('/'));
             let weight = match self.one_in(2) {
                 true => 100,
-                false => self.choose(&[1, 20, 99, 101, 300, 1_000, 10_000]),
+                false => self.choose(&group_changes::WEIGHTS),
             };
             let mut group = CgroupSpec::new(path, parent, weight);
             if self.has(Feature::Quota) && self.one_in(2) {

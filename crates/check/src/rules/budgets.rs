@@ -102,8 +102,12 @@ pub(super) fn quota<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let groups = context.workload().cgroups.iter().enumerate();
     let buckets: Vec<(CgroupId, Bucket)> = groups
         .filter_map(|(id, group)| {
-            let limit = group.cpu_max?;
-            Some((CgroupId(id as u32), Bucket::new(limit.quota_ns, limit.period_ns)))
+            let (limit, id) = (group.cpu_max?, CgroupId(id as u32));
+            // Each change refills the pool.
+            if context.changes_limit(id) {
+                return None;
+            }
+            Some((id, Bucket::new(limit.quota_ns, limit.period_ns)))
         })
         .collect();
     let check = Quota { context: *context, buckets, is_blind: false };

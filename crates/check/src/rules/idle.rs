@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPUs that idle while tasks wait.
 
+use super::groups::Groups;
 use super::{Check, Context, Found, RT_FREE_NS};
 use crate::subject::Family;
 use crate::world::{Seen, World};
@@ -46,8 +47,8 @@ impl<K: Ord + Copy> Stays<K> {
     }
 }
 
-struct Idle<'c> {
-    context: Context<'c>,
+struct Idle {
+    groups: Groups,
     /// Whether a task counts only on the queue where it waits.
     own_queue: bool,
     most_ns: Nanos,
@@ -57,7 +58,12 @@ struct Idle<'c> {
 /// No CPU idles while a task waits on its own queue.
 pub(super) fn own_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let most_ns = context.kernel_ns();
-    Some(Box::new(Idle { context: *context, own_queue: true, most_ns, stays: Stays::default() }))
+    Some(Box::new(Idle {
+        groups: Groups::of(context),
+        own_queue: true,
+        most_ns,
+        stays: Stays::default(),
+    }))
 }
 
 /// No CPU idles while a task waits on another queue.
@@ -68,10 +74,16 @@ pub(super) fn other_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + '
         Family::Kernel(_) if claims && is_uniform(context) => BALANCED_NS,
         _ => return None,
     };
-    if context.nr_cpus() == 1 {
+    // Which CPUs a task may use is known only while its group keeps its own.
+    if context.nr_cpus() == 1 || context.changes_cpus() {
         return None;
     }
-    Some(Box::new(Idle { context: *context, own_queue: false, most_ns, stays: Stays::default() }))
+    Some(Box::new(Idle {
+        groups: Groups::of(context),
+        own_queue: false,
+        most_ns,
+        stays: Stays::default(),
+    }))
 }
 
 /// Whether all tasks are equal, fair and free to move, on CPUs that share one cache.
@@ -92,19 +104,19 @@ fn is_uniform(context: &Context<'_>) -> bool {
         })
 }
 
-impl Idle<'_> {
+impl Idle {
     /// Whether `task`, which waits on the queue of `place`, should run on `cpu`.
     fn should_run(&self, now: Nanos, task: &Seen<'_>, place: CpuId, cpu: CpuId) -> bool {
         let Some(attr) = task.attr else { return false };
         let is_there = if self.own_queue { place == cpu } else { task.allowed.contains(cpu) };
         // The real-time limit holds tasks back.
         let is_free = !attr.policy.is_rt() || now <= RT_FREE_NS;
-        let is_budgeted = attr.policy == Policy::Deadline || self.context.is_limited(attr.cgroup);
+        let is_budgeted = attr.policy == Policy::Deadline || self.groups.is_limited(attr.cgroup);
         is_there && is_free && !is_budgeted
     }
 }
 
-impl Idle<'_> {
+impl Idle {
     /// A task that should run on idle `cpu`.
     fn due(&self, world: &World<'_>, cpu: CpuId) -> Option<TaskId> {
         let mut waiting = world.waiting();
@@ -113,7 +125,7 @@ impl Idle<'_> {
     }
 }
 
-impl Check for Idle<'_> {
+impl Check for Idle {
     fn pass(&mut self, world: &World<'_>, to: Nanos, found: &mut Found) {
         let idle = world.cpus.iter().filter(|cpu| world.running[cpu.index()].is_none());
         let wanted: Vec<CpuId> = idle.filter(|cpu| self.due(world, *cpu).is_some()).collect();

@@ -7,6 +7,7 @@
 //! it.
 
 mod budgets;
+mod groups;
 mod idle;
 mod limits;
 mod realtime;
@@ -23,8 +24,8 @@ use crate::world::World;
 use schedlab_model::time::{NSEC_PER_MSEC as MS, NSEC_PER_USEC as US, tick_nsec};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{
-    CgroupId, Costs, CpuId, Event, EventKind, MutexProtocol, Nanos, ObjectId, ObjectKind, Op,
-    Preempt, SchedAttr, TaskId, TraceSink, Workload,
+    CgroupId, Change, Costs, CpuId, Event, EventKind, MutexProtocol, Nanos, ObjectId, ObjectKind,
+    Op, Preempt, SchedAttr, TaskId, TraceSink, Workload,
 };
 use schedlab_trace::TraceCheck;
 use std::fmt;
@@ -179,7 +180,7 @@ impl<'c> Context<'c> {
         let groups = &self.workload().cgroups;
         let mut at = group.index();
         loop {
-            if groups[at].cpu_max.is_some() {
+            if self.workload().is_ever_limited(CgroupId(at as u32)) {
                 return true;
             }
             if at == 0 {
@@ -187,6 +188,18 @@ impl<'c> Context<'c> {
             }
             at = groups[at].parent.index();
         }
+    }
+
+    /// Whether the limit of `group` changes.
+    pub fn changes_limit(&self, group: CgroupId) -> bool {
+        let of =
+            |change: &Change| matches!(change, Change::CpuMax { group: of, .. } if *of == group);
+        self.workload().changes().any(of)
+    }
+
+    /// Whether CPUs of groups change.
+    pub fn changes_cpus(&self) -> bool {
+        self.workload().changes().any(|change| matches!(change, Change::Cpus { .. }))
     }
 
     /// All attributes that tasks ever have.

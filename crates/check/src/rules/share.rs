@@ -6,6 +6,7 @@
 //! whatever the others do. On several CPUs the weight of a group is divided among them, so there
 //! only tasks are compared.
 
+use super::groups::Groups;
 use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Seen, State, World};
@@ -36,6 +37,7 @@ type Base = (Nanos, Nanos);
 
 struct Share<'c> {
     context: Context<'c>,
+    groups: Groups,
     /// Longest slice of any task.
     slice_ns: Nanos,
     latency_ns: Nanos,
@@ -62,6 +64,7 @@ pub(super) fn share<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
         if version < KernelVersion::release(6, 6, 0));
     Some(Box::new(Share {
         context: *context,
+        groups: Groups::of(context),
         slice_ns: longest_slice(context),
         latency_ns: if is_cfs { CFS_LATENCY_NS } else { 0 },
         present: BTreeMap::new(),
@@ -94,7 +97,7 @@ impl Share<'_> {
         let is_equal = attr.nice == 0 && attr.cgroup == schedlab_model::ids::ROOT_CGROUP;
         let stays = task.allowed.weight() == 1 && task.allowed.contains(cpu);
         let may = is_plain && stays && (is_equal || self.is_kernel());
-        (may && !self.context.is_limited(attr.cgroup)).then_some((attr.cgroup, cpu))
+        (may && !self.groups.is_limited(attr.cgroup)).then_some((attr.cgroup, cpu))
     }
 
     fn weight(&self, world: &World<'_>, member: Member) -> u64 {
@@ -132,9 +135,11 @@ impl Share<'_> {
             let fair = task.attr.filter(|attr| has_groups && attr.policy.is_fair());
             let Some(attr) = fair.filter(|_| task.is_runnable()) else { continue };
             let mut group = attr.cgroup;
-            while group.index() != 0 && !self.context.is_limited(group) {
+            while group.index() != 0 && !self.groups.is_limited(group) {
                 let parent = self.context.workload().cgroups[group.index()].parent;
-                present.insert(Member::Group(group), (parent, CpuId(0)));
+                if self.groups.keeps_weight(group) {
+                    present.insert(Member::Group(group), (parent, CpuId(0)));
+                }
                 group = parent;
             }
         }

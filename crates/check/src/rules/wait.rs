@@ -4,13 +4,14 @@
 //! At each level of groups an entity waits at most until every rival has used a slice, and as much
 //! longer as the rival is heavier. What must pass inside a group passes at the group's share only.
 
+use super::groups::Groups;
 use super::share::{CFS_LATENCY_NS, longest_slice};
 use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Seen, State, World};
 use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
-use schedlab_model::weights::{group_weight, task_weight};
+use schedlab_model::weights::task_weight;
 use schedlab_model::{CgroupId, KernelVersion, Nanos, Op, Policy, SchedAttr};
 
 /// Allowed beyond the bound, in addition to the factor.
@@ -26,6 +27,7 @@ const STARVED_RIVAL_NS: Nanos = 100 * MS;
 
 struct Wait<'c> {
     context: Context<'c>,
+    groups: Groups,
     slice_ns: Nanos,
     latency_ns: Nanos,
 }
@@ -70,6 +72,7 @@ pub(super) fn wait<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let is_cfs = version < KernelVersion::release(6, 6, 0);
     let check = Wait {
         context: *context,
+        groups: Groups::of(context),
         slice_ns: longest_slice(context),
         latency_ns: if is_cfs { CFS_LATENCY_NS } else { 0 },
     };
@@ -82,7 +85,7 @@ impl Wait<'_> {
         let is_placed = self.context.nr_cpus() == 1 || attr.cgroup == ROOT_CGROUP;
         matches!(attr.policy, Policy::Normal | Policy::Batch)
             && is_placed
-            && !self.context.is_limited(attr.cgroup)
+            && !self.groups.is_limited(attr.cgroup)
             && !self.context.has_op(task.spec, |op| matches!(op, Op::Yield))
     }
 
@@ -103,7 +106,12 @@ impl Wait<'_> {
             }
         }
         let inner = groups.iter().enumerate().skip(1).filter(|(_, inner)| inner.parent == group);
-        sum + inner.map(|(_, inner)| of(group_weight(inner))).sum::<u128>()
+        sum + inner.map(|(id, _)| of(self.most(id))).sum::<u128>()
+    }
+
+    /// Greatest weight that the group with this number ever has.
+    fn most(&self, group: usize) -> u64 {
+        self.groups.most_weight(CgroupId(group as u32))
     }
 
     /// Sum of the weights of a group's members.
@@ -114,8 +122,8 @@ impl Wait<'_> {
         let weights = members
             .filter(|(_, task)| task.attr.is_none_or(|attr| attr.cgroup == group))
             .map(|(_, task)| task.attr.map_or(88_761, task_weight));
-        let inner = groups.iter().skip(1).filter(|inner| inner.parent == group);
-        weights.sum::<u64>() + inner.map(group_weight).sum::<u64>()
+        let inner = groups.iter().enumerate().skip(1).filter(|(_, inner)| inner.parent == group);
+        weights.sum::<u64>() + inner.map(|(id, _)| self.most(id)).sum::<u64>()
     }
 
     /// The longest wait of `task`.
@@ -124,8 +132,7 @@ impl Wait<'_> {
         let mut wait = self.before(world, task, attr.cgroup, task_weight(attr));
         let mut group = attr.cgroup;
         while group.index() != 0 {
-            let (weight, parent) =
-                (group_weight(&groups[group.index()]), groups[group.index()].parent);
+            let (weight, parent) = (self.groups.least_weight(group), groups[group.index()].parent);
             let total = u128::from(self.total(world, parent).max(weight));
             wait = wait * total / u128::from(weight) + self.before(world, task, parent, weight);
             group = parent;

@@ -8,8 +8,8 @@ use crate::tree::{self, Node};
 use schedlab_model::machine::Caches;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 use schedlab_model::{
-    Amount, CgroupId, Costs, CpuMask, MutexProtocol, ObjectKind, Op, Policy, Release, SchedAttr,
-    TaskSpec, Topology,
+    Amount, CgroupId, Change, Costs, CpuMask, MutexProtocol, ObjectKind, Op, Policy, Release,
+    SchedAttr, TaskSpec, Topology,
 };
 
 /// Changes of `case` by `f`, one for each index below `count`. `f` returns false if it changes
@@ -50,7 +50,7 @@ pub(super) fn fewer_tasks(case: &Case, _: &Breach) -> Vec<Case> {
 /// Removes forks of task `gone`, and numbers those after it anew.
 fn forget_task(task: &mut TaskSpec, gone: u32) {
     let mut nodes = tree::nodes(&task.program);
-    remove_ops(
+    tree::remove_ops(
         &mut nodes,
         &|op| matches!(op, Op::Fork { task } | Op::Join { task } if *task == gone),
     );
@@ -62,13 +62,11 @@ fn forget_task(task: &mut TaskSpec, gone: u32) {
     task.program = tree::program(&nodes);
 }
 
-fn remove_ops(nodes: &mut Vec<Node>, is: &dyn Fn(&Op) -> bool) {
-    nodes.retain(|node| !matches!(node, Node::Op(op) if is(op)));
-    for node in nodes {
-        if let Node::Loop(_, body) = node {
-            remove_ops(body, is);
-        }
-    }
+/// Removes the changes of groups that `is` names.
+fn remove_changes(task: &mut TaskSpec, is: &dyn Fn(&Change) -> bool) {
+    let mut nodes = tree::nodes(&task.program);
+    tree::remove_ops(&mut nodes, &|op| matches!(op, Op::Change(change) if is(change)));
+    task.program = tree::program(&nodes);
 }
 
 /// One instance of a task instead of many, or half of them.
@@ -101,6 +99,9 @@ pub(super) fn fewer_groups(case: &Case, _: &Breach) -> Vec<Case> {
         for group in case.workload.cgroups.iter_mut().skip(1) {
             move_up(&mut group.parent);
         }
+        for task in &mut case.workload.tasks {
+            remove_changes(task, &|change| change.group() == gone);
+        }
         is_used && rename_groups(case)
     })
 }
@@ -130,6 +131,10 @@ pub(super) fn fewer_cpus(case: &Case, _: &Breach) -> Vec<Case> {
                 attr.affinity = attr.affinity.map(|mask| mask.and(&cpus));
                 attr.affinity = attr.affinity.filter(|mask| !mask.is_empty() && *mask != cpus);
             });
+            remove_changes(
+                task,
+                &|change| matches!(change, Change::Cpus { cpus: Some(of), .. } if of.and(&cpus).is_empty()),
+            );
         }
         nr_cpus < now
     })
@@ -224,7 +229,7 @@ fn without_sections(case: &Case) -> Vec<Case> {
         };
         for task in &mut case.workload.tasks {
             let mut nodes = tree::nodes(&task.program);
-            remove_ops(&mut nodes, &names);
+            tree::remove_ops(&mut nodes, &names);
             task.program = tree::program(&nodes);
         }
         true

@@ -81,6 +81,16 @@ fn tidy_groups(workload: &mut Workload) {
     }
     let number = numbers(&is_used);
     for task in &mut workload.tasks {
+        // A group without tasks has nothing to change.
+        let mut nodes = tree::nodes(&task.program);
+        let is_idle = |op: &Op| matches!(op, Op::Change(of) if !is_used[of.group().index()]);
+        tree::remove_ops(&mut nodes, &is_idle);
+        tree::each_op(&mut nodes, &mut |op| {
+            if let Op::Change(change) = op {
+                change.set_group(CgroupId(number[change.group().index()]));
+            }
+        });
+        task.program = tree::program(&nodes);
         each_attr(task, &mut |attr| attr.cgroup.0 = number[attr.cgroup.index()]);
     }
     for group in &mut workload.cgroups {

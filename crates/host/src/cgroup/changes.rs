@@ -88,9 +88,12 @@ impl ChangeFiles {
                 CpuMax::writes(Some(old), *cpu_max).try_for_each(|write| files.limit(&write))
             }
             Change::Cpus { cpus, .. } => {
-                // An empty line: those of the parent.
-                let text = cpus.map_or_else(String::new, |cpus| cpus.to_string()) + "\n";
-                files.cpus.as_ref().map_or(Ok(()), |file| put(file, &text))
+                // The lane names the CPUs of the run instead of none: a group with tasks does not
+                // take an empty list.
+                match (&files.cpus, cpus) {
+                    (Some(file), Some(cpus)) => put(file, &cpus.to_string()),
+                    _ => Ok(()),
+                }
             }
         }
     }
