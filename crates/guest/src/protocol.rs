@@ -260,8 +260,8 @@ mod tests {
     use super::*;
     use schedlab_model::program::{IoDirection, MemAccess, MemPattern};
     use schedlab_model::{
-        Amount, CgroupId, Change, DeadlineParams, LoopCount, ObjectId, Op, Policy, SchedAttr,
-        TimerMode,
+        Amount, CgroupId, Change, CpuMax, DeadlineParams, LoopCount, ObjectId, Op, Policy,
+        SchedAttr, TimerMode,
     };
     use schedlab_run::sha::sha256;
 
@@ -345,9 +345,20 @@ mod tests {
             Op::LoopEnd { begin: 13 },
             Op::Phase(14),
             Op::Progress,
-            Op::Change(Box::new(Change::Weight { group: CgroupId(15), weight: 16 })),
-            Op::Change(Box::new(Change::CpuMax { group: CgroupId(17), cpu_max: None })),
         ]
+    }
+
+    /// Every change of a group.
+    fn changes() -> Vec<Op> {
+        let group = CgroupId(15);
+        let max = CpuMax { quota_ns: 17, period_ns: 18, burst_ns: 19 };
+        let changes = [
+            Change::Weight { group, weight: 16 },
+            Change::CpuMax { group, cpu_max: Some(max) },
+            Change::CpuMax { group, cpu_max: None },
+            Change::Cpus { group, cpus: Some(CpuMask::first(20)) },
+        ];
+        changes.map(|change| Op::Change(Box::new(change))).into()
     }
 
     /// Goldens of turns and stored runs are known by sums of these bytes: a change of the layout,
@@ -364,6 +375,10 @@ mod tests {
             (
                 borsh::to_vec(&ops()).unwrap(),
                 "c5e8275dc7cf2c8594636ec48e40d33b60333636683d80dfe56fc8c6dbff3d35",
+            ),
+            (
+                borsh::to_vec(&changes()).unwrap(),
+                "bd4340c51ede86a83e9a29857e8b95e5efcb5b4cd3cd8b8dc138bee61f102b43",
             ),
             (
                 borsh::to_vec(&attrs()).unwrap(),
@@ -396,7 +411,10 @@ mod tests {
         for sent in requests {
             assert_eq!(Request::decode(&sent.encode()).unwrap(), sent);
         }
-        assert_eq!(borsh::from_slice::<Vec<Op>>(&borsh::to_vec(&ops()).unwrap()).unwrap(), ops());
+        for ops in [ops(), changes()] {
+            let read: Vec<Op> = borsh::from_slice(&borsh::to_vec(&ops).unwrap()).unwrap();
+            assert_eq!(read, ops);
+        }
     }
 
     #[test]

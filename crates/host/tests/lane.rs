@@ -10,8 +10,8 @@ use schedlab_metrics::{Distribution, Measures, Reading, TaskMeasures};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::trace::{MemorySink, NullSink};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, CpuId, CpuMask, CpuMax, DeadlineParams, EventKind, LoopCount,
-    MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Change, CpuId, CpuMask, CpuMax, DeadlineParams, EventKind,
+    LoopCount, MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use schedlab_run::{Code, Keep, Lane, LaneKind, RunRequest};
 use schedlab_testing::skip;
@@ -356,6 +356,40 @@ fn a_quota_limits_a_group() {
         Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000, burst_ns: 500_000 });
     workload.cgroups[1].cpu_max = None;
     play_until(&on_cpu0(workload), |outcome, _| (0.01..0.12).contains(&share(outcome)));
+}
+
+#[test]
+fn a_task_limits_a_group_and_frees_it() {
+    if !common::has_root() {
+        return;
+    }
+    if schedlab_host::cgroup::CpuController::detect().is_none() {
+        return skip("no cpu controller is mounted");
+    }
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let change = |cpu_max| {
+        let group = CgroupId(1);
+        Op::Change(Box::new(Change::CpuMax { group, cpu_max }))
+    };
+    let max = CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000, burst_ns: 0 };
+    let weight = Change::Weight { group: CgroupId(1), weight: 300 };
+    let mut boss = ProgramBuilder::new();
+    boss.op(change(Some(max))).op(Op::Change(Box::new(weight))).sleep(600_000_000);
+    let mut workload = Workload::new(
+        "changes",
+        vec![TaskSpec::new("hog", forever), TaskSpec::new("boss", boss.build())],
+    );
+    workload.tasks[0].attr.cgroup = CgroupId(1);
+    workload.cgroups.push(CgroupSpec::new("/limited", CgroupId(0), 100));
+    workload.duration_ns = Some(600_000_000);
+    // As where the limit holds from the start.
+    play_until(&on_cpu0(workload.clone()), |outcome, _| (0.1..0.32).contains(&share(outcome)));
+    // A limit that is taken away at once holds nobody back.
+    let mut boss = ProgramBuilder::new();
+    boss.op(change(Some(max))).op(change(None)).sleep(600_000_000);
+    workload.tasks[1].program = boss.build();
+    play_until(&on_cpu0(workload), |outcome, _| share(outcome) > 0.4);
 }
 
 #[test]
