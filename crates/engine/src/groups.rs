@@ -25,8 +25,8 @@ impl Cpusets {
     /// Sets the CPUs of `group`. A group of whose CPUs the parent has none gets the parent's.
     fn set(&mut self, group: CgroupId, cpus: Option<CpuMask>, specs: &[CgroupSpec]) {
         self.own[group.index()] = cpus;
-        for id in 1..specs.len() {
-            let above = self.effective[specs[id].parent.index()];
+        for (id, spec) in specs.iter().enumerate().skip(1) {
+            let above = self.effective[spec.parent.index()];
             let within = self.own[id].map_or(above, |own| own.and(&above));
             self.effective[id] = if within.is_empty() { above } else { within };
         }

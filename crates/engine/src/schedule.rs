@@ -137,7 +137,7 @@ impl<S: TraceSink> Engine<'_, S> {
             TaskState::BlockedIo => SwitchOut::BlockedIo,
             TaskState::Dead => SwitchOut::Dead,
         };
-        // One that blocks before it has moved finds its CPU when it wakes, so it may not stay queued.
+        // One that blocks before it has moved may not stay queued: it finds its CPU when it wakes.
         let special = out == SwitchOut::Dead || (must_move && state != TaskState::Running);
         let flags = match out {
             SwitchOut::Preempted => DequeueFlags { moved: true, ..DequeueFlags::NONE },

@@ -348,8 +348,8 @@ impl Ext<'_> {
 }
 
 impl Ext<'_> {
-    /// cpu.max of `group` changes from `old` to `new` (`scx_group_set_bandwidth`): the scheduler is
-    /// told after each write that changes a number.
+    /// cpu.max of `group` changes from `old` to `new` (`scx_group_set_bandwidth`). The scheduler
+    /// is called after each write that changes a number.
     pub fn set_bandwidth(&mut self, group: CgroupId, old: Option<CpuMax>, new: Option<CpuMax>) {
         let mut known = bandwidth_us(&write_of(old));
         for write in CpuMax::writes(old, new) {

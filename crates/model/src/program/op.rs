@@ -60,9 +60,9 @@ pub enum MemPattern {
 /// One operation. This is the only list of operations: programs, their interpreter and the bytes
 /// sent to a guest all use it.
 ///
-/// `A` is the type of amounts, `S` that of scheduling attributes and `C` that of changes of groups. A
-/// program holds `Op`, whose amounts are not drawn yet. The interpreter returns [`Step`], the same operation with drawn
-/// amounts.
+/// `A` is the type of amounts, `S` that of scheduling attributes and `C` that of changes of groups.
+/// A program holds `Op`, whose amounts are not drawn yet. The interpreter returns [`Step`], the
+/// same operation with drawn amounts.
 ///
 /// An operation that waits for another task names an object of the workload
 /// ([`crate::Workload::objects`]). [`crate::Workload::check`] checks that the object is of the

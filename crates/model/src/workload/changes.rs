@@ -113,7 +113,10 @@ impl Workload {
     /// Whether `group` has a limit of CPU time at some time.
     pub fn is_ever_limited(&self, group: CgroupId) -> bool {
         let spec = self.cgroups.get(group.index());
-        let limits = |change: &Change| matches!(change, Change::CpuMax { group: of, cpu_max: Some(_) } if *of == group);
+        let limits = |change: &Change| match change {
+            Change::CpuMax { group: of, cpu_max } => *of == group && cpu_max.is_some(),
+            _ => false,
+        };
         spec.is_some_and(|spec| spec.cpu_max.is_some()) || self.changes().any(limits)
     }
 
