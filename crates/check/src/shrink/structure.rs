@@ -100,6 +100,37 @@ pub(super) fn fewer_groups(case: &Case, _: &Breach) -> Vec<Case> {
             move_up(&mut group.parent);
         }
         for task in &mut case.workload.tasks {
+            remove_changes(task, &|change| change.group() == gone);
+        }
+        is_used && rename_groups(case)
+    })
+}
+
+/// Gives every group the path of its parent and its own last name.
+fn rename_groups(case: &mut Case) -> bool {
+    for index in 1..case.workload.cgroups.len() {
+        let above = case.workload.cgroups[index].parent;
+        let above = case.workload.cgroups[above.index()].path.trim_end_matches('/').to_owned();
+        let path = &mut case.workload.cgroups[index].path;
+        let last = path.rsplit('/').next().unwrap_or_default();
+        *path = format!("{above}/{last}");
+    }
+    true
+}
+
+/// One CPU, half of them, or one less.
+pub(super) fn fewer_cpus(case: &Case, _: &Breach) -> Vec<Case> {
+    let now = case.machine.nr_cpus();
+    let fewer = [1, 2, now / 2, now - 1].map(|count| count.clamp(1, now));
+    each(case, fewer.len(), |case, index| {
+        let nr_cpus = fewer[index];
+        case.machine.topology = case.machine.topology.first_cpus(nr_cpus);
+        let cpus = CpuMask::first(nr_cpus);
+        for task in &mut case.workload.tasks {
+            each_attr(task, &mut |attr| {
+                attr.affinity = attr.affinity.map(|mask| mask.and(&cpus));
+                attr.affinity = attr.affinity.filter(|mask| !mask.is_empty() && *mask != cpus);
+            });
             remove_changes(task, &|change| match change {
                 Change::Cpus { cpus: Some(of), .. } => of.and(&cpus).is_empty(),
                 _ => false,

@@ -73,7 +73,7 @@ pub struct StatedContest {
 /// Why a CPU picked a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedCause {
-    /// `left`, `woken`, `tick`, `timer`, `attr` or `moved`.
+    /// `left`, `woken`, `tick`, `timer`, `attr`, `cgroup` or `moved`.
     pub kind: String,
     /// The cause in words.
     pub text: String,
