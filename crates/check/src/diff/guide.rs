@@ -6,7 +6,7 @@
 //! are those of the other run. The kernel's core scheduling relies on the same contract: a class
 //! may be told to run another task than it has picked.
 
-use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, SwitchOut, TaskId};
+use schedlab_model::{CgroupSpec, Change, CpuId, Nanos, Policy, SchedAttr, SwitchOut, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{
@@ -350,6 +350,10 @@ impl SchedClass for Guided {
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
         self.class.attr_changing(core, task, attr);
+    }
+
+    fn cgroup_changed(&mut self, core: &mut Core, cpu: CpuId, change: &Change, old: &CgroupSpec) {
+        self.class.cgroup_changed(core, cpu, change, old);
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {
