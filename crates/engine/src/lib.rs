@@ -89,7 +89,7 @@ fn prepare<'a, S: TraceSink>(
         .stack(config.options, config.machine, &workload.cgroups)
         .map_err(SimError::Unavailable)?;
     let engine = engine::Engine::new(workload, config, classes, sink);
-    refuse::check(workload, &scheduler.name, engine.stack.classes()).map_err(SimError::Workload)?;
+    refuse::check(workload, scheduler, engine.stack.classes()).map_err(SimError::Workload)?;
     Ok(engine)
 }
 

@@ -2,15 +2,17 @@
 //! Refuses workloads with parts that the simulator cannot do, before the run.
 
 use schedlab_model::{CgroupId, Op, Policy, SchedAttr, Workload};
-use schedlab_sched::SchedClass;
+use schedlab_sched::{SchedClass, Scheduler};
 
 /// Returns the first problem of the workload under `scheduler`, a stack of `classes`.
 pub(crate) fn check(
     workload: &Workload,
-    scheduler: &str,
+    scheduler: &Scheduler,
     classes: &[Box<dyn SchedClass>],
 ) -> Result<(), String> {
-    check_cpu_max(workload, scheduler, classes)?;
+    check_cpu_max(workload, &scheduler.name, classes)?;
+    check_tunables(workload, scheduler, classes)?;
+    let scheduler = &scheduler.name;
     let has_deadline = classes.iter().any(|class| class.owns(Policy::Deadline));
     for task in &workload.tasks {
         let refuse = |what: String| Err(format!("task {:?}: {what}", task.name));
@@ -22,6 +24,31 @@ pub(crate) fn check(
         for (index, op) in task.program.ops.iter().enumerate() {
             if matches!(op, Op::SetAttr(attr) if is_left_out(attr)) {
                 return refuse(format!("operation {index}: {}", no_deadline()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a tunable that the scheduler does not have, or that it reads only once.
+fn check_tunables(
+    workload: &Workload,
+    scheduler: &Scheduler,
+    classes: &[Box<dyn SchedClass>],
+) -> Result<(), String> {
+    let follows = classes.iter().any(|class| class.traits().follows_tunables);
+    for task in &workload.tasks {
+        for op in &task.program.ops {
+            let Op::Tune { tunable, .. } = op else { continue };
+            let has = scheduler.tunables.iter().any(|known| known.name == tunable.name());
+            if !has || !follows {
+                return Err(format!(
+                    "task {:?} sets {}: scheduler {:?} has no such tunable that can change during \
+                     a run: take one of linux-6.1 and later, or leave the change out",
+                    task.name,
+                    tunable.name(),
+                    scheduler.name
+                ));
             }
         }
     }

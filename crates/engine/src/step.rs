@@ -152,6 +152,11 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Call
             }
+            Step::Tune { tunable, value } => {
+                self.each_class(|class, core| class.tunable_changed(core, tunable, value));
+                self.drain();
+                Next::Call
+            }
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
                 Next::Continue
@@ -264,6 +269,7 @@ fn is_syscall(step: &Step) -> bool {
             | Step::JoinAll
             | Step::SetAttr(_)
             | Step::Change(_)
+            | Step::Tune { .. }
             | Step::Exit
     )
 }

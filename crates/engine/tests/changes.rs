@@ -5,7 +5,7 @@ mod common;
 
 use common::workloads::{endless, task};
 use common::{Case, MS, Run, S};
-use schedlab_model::program::ProgramBuilder;
+use schedlab_model::program::{ProgramBuilder, SchedTunable};
 use schedlab_model::workload::Change;
 use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuId, CpuMask, CpuMax, EventKind, LoopCount, Machine, Nanos, Op,
@@ -307,4 +307,55 @@ fn an_affinity_outside_the_cpuset_is_refused() {
     let case = Case::new(&workload, scheduler("linux-6.12"), 2);
     let error = case.run().err().expect("it is refused").to_string();
     assert!(error.contains("affinity is CPU 0") && error.contains("\"/a\" has CPU 1"), "{error}");
+}
+
+fn tune(tunable: SchedTunable, value: u64) -> Op {
+    Op::Tune { tunable, value }
+}
+
+/// Two hogs on one CPU, and a task that sets a tunable after two seconds of four.
+fn tuned(op: Op) -> Workload {
+    let mut boss = ProgramBuilder::new();
+    boss.sleep(2 * S).op(op).sleep(S);
+    let plain = SchedAttr::default();
+    let hogs = TaskSpec { instances: 2, ..task("a", plain, endless()) };
+    Workload::new("tuned", vec![hogs, task("boss", plain, boss.build())])
+}
+
+fn switches(run: &Run, from: Nanos, to: Nanos) -> usize {
+    let is_within = |time| (from..to).contains(&time);
+    let is_switch = |kind: &EventKind| matches!(kind, EventKind::Switch { .. });
+    run.trace.events.iter().filter(|e| is_within(e.time_ns) && is_switch(&e.kind)).count()
+}
+
+/// A longer slice switches less often, from the change on.
+#[test]
+fn a_longer_slice_holds_from_the_change_on() {
+    for name in FAIR {
+        let workload = match name {
+            "linux-6.1" => tuned(tune(SchedTunable::MinGranularity, 40 * MS)),
+            _ => tuned(tune(SchedTunable::BaseSlice, 40 * MS)),
+        };
+        let run = play(&workload, name, 1, Costs::ZERO);
+        let (before, after) = (switches(&run, 0, 2 * S), switches(&run, 2 * S, 4 * S));
+        assert!((25..before / 4).contains(&after), "{name}: {before} and {after}");
+    }
+}
+
+#[test]
+fn a_tunable_that_a_scheduler_does_not_have_is_refused() {
+    for (name, tunable) in [
+        ("linux-6.12", SchedTunable::Latency),
+        ("linux-6.1", SchedTunable::BaseSlice),
+        ("linux-2.6.32", SchedTunable::Latency),
+        ("rr", SchedTunable::NrMigrate),
+    ] {
+        let workload = tuned(tune(tunable, tunable.range().1));
+        let text = Case::new(&workload, scheduler(name), 1).run().err().map(|e| e.to_string());
+        let is_named = text.as_ref().is_some_and(|text| text.contains(tunable.name()));
+        assert!(is_named, "{name}: {text:?}");
+    }
+    let small = tuned(tune(SchedTunable::BaseSlice, 1));
+    let error = Case::new(&small, scheduler("linux-6.12"), 1).run().err().expect("it is refused");
+    assert!(error.to_string().contains("allowed are 100000 to 1000000000"), "{error}");
 }

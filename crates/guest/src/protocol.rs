@@ -258,7 +258,7 @@ pub struct ExtState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::program::{IoDirection, MemAccess, MemPattern};
+    use schedlab_model::program::{IoDirection, MemAccess, MemPattern, SchedTunable};
     use schedlab_model::{
         Amount, CgroupId, Change, CpuMax, DeadlineParams, LoopCount, ObjectId, Op, Policy,
         SchedAttr, TimerMode,
@@ -358,7 +358,8 @@ mod tests {
             Change::CpuMax { group, cpu_max: None },
             Change::Cpus { group, cpus: Some(CpuMask::first(20)) },
         ];
-        changes.map(|change| Op::Change(Box::new(change))).into()
+        let tune = Op::Tune { tunable: SchedTunable::NrMigrate, value: 21 };
+        changes.map(|change| Op::Change(Box::new(change))).into_iter().chain([tune]).collect()
     }
 
     /// Goldens of turns and stored runs are known by sums of these bytes: a change of the layout,
@@ -378,7 +379,7 @@ mod tests {
             ),
             (
                 borsh::to_vec(&changes()).unwrap(),
-                "bd4340c51ede86a83e9a29857e8b95e5efcb5b4cd3cd8b8dc138bee61f102b43",
+                "1210e61d6c3e7091166850eeaa55ba367bdd7495cf9bc058fd75e437bb7dc02c",
             ),
             (
                 borsh::to_vec(&attrs()).unwrap(),

@@ -198,6 +198,7 @@ pub fn run_command(
         own_stamps: false,
         dir: None,
         groups: Default::default(),
+        tunables: Default::default(),
         objects: Default::default(),
         cpus: command.cpus,
         launcher_cpus: session::helper_cpus(&command.cpus),

@@ -11,6 +11,7 @@ use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session};
 use crate::traps::Watch;
+use crate::tunables::Tunables;
 use crate::{machine, procfs, refuse, room, sys, waiting};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{Change, CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
@@ -120,6 +121,7 @@ impl HostLane {
             own_stamps: false,
             dir: None,
             groups: Default::default(),
+            tunables: Tunables::read(&workload)?,
             objects,
             cpus: request.cpus,
             launcher_cpus: session::helper_cpus(&request.cpus),

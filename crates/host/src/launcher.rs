@@ -164,6 +164,7 @@ impl Launcher<'_> {
             .create(controller.as_ref(), &workload.cgroups, &has_rt, has_cpusets)
             .map_err(Stop::Failed)?;
         groups.open_changes(controller.as_ref(), workload).map_err(Stop::Failed)?;
+        self.plan.tunables.open().map_err(Stop::Failed)?;
         if needs.any {
             let dir = files::make_dir(self.plan.user, needs, self.plan.pace.file_len);
             self.plan.dir = Some(dir.map_err(Stop::Failed)?);
@@ -522,6 +523,7 @@ impl Launcher<'_> {
         let used_us = usage.user_us + usage.system_us;
         self.memory.header().descendants_cpu_us.store(used_us, Ordering::Relaxed);
         self.plan.groups.remove();
+        self.plan.tunables.restore();
         if let Some(dir) = self.plan.dir.take() {
             // A directory that cannot be removed stays until the system's own cleaning.
             let _ = fs::remove_dir_all(dir);

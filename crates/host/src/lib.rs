@@ -36,6 +36,7 @@ pub mod session;
 pub mod sys;
 pub mod topology;
 pub mod traps;
+mod tunables;
 pub mod waiting;
 
 pub use attr::PolicyOverride;

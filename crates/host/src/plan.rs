@@ -6,6 +6,7 @@ use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::program::ProgramPlan;
 use crate::sys::ExecImage;
+use crate::tunables::Tunables;
 use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
 use std::path::PathBuf;
 
@@ -66,6 +67,8 @@ pub struct RunPlan {
     pub dir: Option<PathBuf>,
     /// Control groups; the launcher creates them.
     pub groups: Groups,
+    /// Tunables that tasks set; the launcher opens them.
+    pub tunables: Tunables,
     /// Objects that tasks share; the launcher creates their descriptors.
     pub objects: Objects,
     /// CPUs of the run.

@@ -124,6 +124,7 @@ impl Launcher {
         if let Some(controller) = CpuController::detect() {
             cgroup::remove_stale(&controller);
         }
+        plan.tunables.restore();
         files::remove_stale(self.pid);
         if let Some(program) = &plan.program {
             // It was not created yet, or has already been removed.

@@ -38,7 +38,7 @@ fn an_unknown_key_names_the_nearest() {
            util_max, cpus, nodes_membind, taskgroup and the events run, runtime, sleep,
            timer, lock, unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post,
            suspend, resume, mem, memrun, iorun, yield, fork, send, receive, wait_any, join,
-           exit, progress, phase, repeat, sched, change
+           exit, progress, phase, repeat, sched, change, tune
     "#);
     insta::assert_snapshot!(report("{ \"task\": {} }"), @r#"
      × dir/w.json:1:3: the file knows no key "task"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a file means: the program and the attributes that follow from it, by rt-app's rules.
 
-use schedlab_model::program::IoDirection;
+use schedlab_model::program::{IoDirection, SchedTunable};
 use schedlab_model::{
     Amount, CgroupId, Change, CpuId, CpuMask, CpuMax, DeadlineParams, LoopCount, Op, Policy,
     Release, SchedAttr, TaskSpec, TimerMode, Workload,
@@ -211,11 +211,12 @@ fn a_sched_event_starts_from_the_tasks_own_attributes() {
 #[test]
 fn a_change_is_one_operation_for_each_file() {
     let workload = read(
-        r#"{ "cgroups": { "/w": {} }, "tasks": { "a": {
+        r#"{ "cgroups": { "/w": {} }, "tasks": { "a": { "loop": 1,
              "change": { "cpu_max": { "quota": "5ms", "burst": "1ms" }, "weight": 7,
                          "taskgroup": "/w/v" },
              "change1": { "taskgroup": "/w", "cpu_max": "max", "cpus": [0, 2] },
-             "change2": { "taskgroup": "/w", "cpus": "all" }, "run": 1 } } }"#,
+             "change2": { "taskgroup": "/w", "cpus": "all" },
+             "tune": { "nr_migrate": 8, "base_slice": "3ms" }, "run": 1 } } }"#,
     );
     let change = |change| Op::Change(Box::new(change));
     let two = [CpuId(0), CpuId(2)].into_iter().collect();
@@ -226,6 +227,8 @@ fn a_change_is_one_operation_for_each_file() {
         change(Change::CpuMax { group: CgroupId(1), cpu_max: None }),
         change(Change::Cpus { group: CgroupId(1), cpus: Some(two) }),
         change(Change::Cpus { group: CgroupId(1), cpus: None }),
+        Op::Tune { tunable: SchedTunable::NrMigrate, value: 8 },
+        Op::Tune { tunable: SchedTunable::BaseSlice, value: 3_000_000 },
         run(1),
     ];
     assert_eq!(workload.tasks[0].program.ops, ops);

@@ -2,7 +2,7 @@
 //! Properties of reader and writer: what is printed reads back; no text makes the reader panic.
 
 use proptest::prelude::*;
-use schedlab_model::program::IoDirection;
+use schedlab_model::program::{IoDirection, SchedTunable};
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Change, ChannelKind, Comparison, CpuId, CpuMask, CpuMax,
     DeadlineParams, Expectation, LoopCount, MemAccess, MemPattern, MutexProtocol, ObjectId,
@@ -231,6 +231,10 @@ fn node() -> impl Strategy<Value = Node> {
         memory_op().prop_map(Node::Op),
         attr().prop_map(|attr| Node::Op(Op::SetAttr(Box::new(attr)))),
         change().prop_map(|change| Node::Op(Op::Change(Box::new(change)))),
+        (0usize..6, 100_000u64..=1_000_000_000).prop_map(|(index, value)| {
+            let tunable = SchedTunable::ALL[index];
+            Node::Op(Op::Tune { tunable, value: value.min(tunable.range().1) })
+        }),
     ];
     let count = prop_oneof![
         (0u64..4).prop_map(LoopCount::Times),

@@ -6,6 +6,7 @@
 //! are those of the other run. The kernel's core scheduling relies on the same contract: a class
 //! may be told to run another task than it has picked.
 
+use schedlab_model::program::SchedTunable;
 use schedlab_model::{CgroupSpec, Change, CpuId, Nanos, Policy, SchedAttr, SwitchOut, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
@@ -350,6 +351,10 @@ impl SchedClass for Guided {
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
         self.class.attr_changing(core, task, attr);
+    }
+
+    fn tunable_changed(&mut self, core: &mut Core, tunable: SchedTunable, value: u64) {
+        self.class.tunable_changed(core, tunable, value);
     }
 
     fn cgroup_changed(&mut self, core: &mut Core, cpu: CpuId, change: &Change, old: &CgroupSpec) {

@@ -41,7 +41,7 @@ use waits::Waits;
 pub const STAGE_EXECUTING: u32 = 9;
 
 /// What can fail in a task, by the number that a slot keeps.
-pub const STAGES: [&str; 25] = [
+pub const STAGES: [&str; 26] = [
     "nothing",
     "dropping privileges",
     "tying its life to the launcher's",
@@ -67,6 +67,7 @@ pub const STAGES: [&str; 25] = [
     "preparing its wait sets",
     "entering its private directory",
     "changing a control group",
+    "setting a tunable",
 ];
 
 /// A failure: its step and the system's error.
@@ -324,6 +325,9 @@ impl<'a> Player<'a> {
                 if let Some(Op::Change(change)) = program.ops.get(op as usize) {
                     self.plan.groups.change(change).map_err(Failure::at(24))?;
                 }
+            }
+            Step::Tune { tunable, value } => {
+                self.plan.tunables.set(tunable, value).map_err(Failure::at(25))?;
             }
             Step::Mem { bytes } => self.buffers.write(bytes),
             Step::MemRun { access, pattern, size_bytes, stride_bytes, count } => {

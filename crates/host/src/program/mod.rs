@@ -84,6 +84,7 @@ pub fn run_program(
         own_stamps: false,
         dir: None,
         groups: Default::default(),
+        tunables: Default::default(),
         objects: Default::default(),
         cpus: request.cpus,
         launcher_cpus: session::helper_cpus(&request.cpus),

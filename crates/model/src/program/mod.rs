@@ -12,11 +12,13 @@ mod amount;
 mod builder;
 mod check;
 mod op;
+mod tunable;
 
 pub use amount::Amount;
 pub use builder::ProgramBuilder;
 pub use check::{ProgramError, TIMELESS_STEPS_MAX};
 pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, Step, TimerMode};
+pub use tunable::SchedTunable;
 
 /// The operations of a task. A program that reaches its end exits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

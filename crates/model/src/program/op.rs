@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The operations of a program.
 
-use super::Amount;
+use super::{Amount, SchedTunable};
 use crate::random::Stream;
 use crate::{Change, ObjectId, SchedAttr};
 
@@ -233,6 +233,13 @@ pub enum Op<A = Amount, S = Box<SchedAttr>, C = Box<Change>> {
     Progress,
     /// Changes a control group: writes one of its files.
     Change(C),
+    /// Sets a tunable of the scheduler, for the whole machine.
+    Tune {
+        /// The tunable.
+        tunable: SchedTunable,
+        /// Its value: a time (ns) or a number.
+        value: u64,
+    },
 }
 
 /// An operation as the interpreter returns it. Amounts are drawn (ns or bytes). What
@@ -271,6 +278,7 @@ impl<A, S, C> Op<A, S, C> {
             Self::Exit => "exit",
             Self::SetAttr(_) => "sched",
             Self::Change(_) => "change",
+            Self::Tune { .. } => "tune",
             Self::LoopBegin { .. } | Self::LoopEnd { .. } => "loop",
             Self::Phase(_) => "phase",
             Self::Progress => "progress",
@@ -379,6 +387,7 @@ impl Op {
             Self::Exit => Step::Exit,
             Self::SetAttr(_) => Step::SetAttr(index),
             Self::Change(_) => Step::Change(index),
+            Self::Tune { tunable, value } => Step::Tune { tunable, value },
             Self::Phase(phase) => Step::Phase(phase),
             Self::Progress => Step::Progress,
             Self::LoopBegin { .. } | Self::LoopEnd { .. } => {

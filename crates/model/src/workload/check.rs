@@ -47,6 +47,15 @@ impl Workload {
             match op {
                 crate::Op::SetAttr(attr) => self.check_attr(attr, nr_cpus)?,
                 crate::Op::Change(change) => self.check_change(change, nr_cpus)?,
+                crate::Op::Tune { tunable, value } => {
+                    let (least, most) = tunable.range();
+                    if !(least..=most).contains(value) {
+                        return Err(format!(
+                            "tunable {} is {value}, allowed are {least} to {most}",
+                            tunable.name()
+                        ));
+                    }
+                }
                 crate::Op::Phase(phase) if *phase as usize >= task.phases.len() => {
                     return Err(format!("phase {phase} has no name"));
                 }

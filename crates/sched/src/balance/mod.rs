@@ -344,6 +344,11 @@ impl Balancer {
         }
     }
 
+    /// The tunables `migration_cost` and `nr_migrate` have new values.
+    pub fn set_limits(&mut self, migration_cost: Nanos, nr_migrate: u32) {
+        (self.options.migration_cost, self.options.nr_migrate) = (migration_cost, nr_migrate);
+    }
+
     /// A balancer for `machine`.
     pub fn new(options: BalanceOptions, machine: &Machine) -> Self {
         let domains = Domains::new(&machine.topology);

@@ -22,6 +22,7 @@
 use crate::boundary::core::{Core, LockDomain, PreemptCheck};
 use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use schedlab_model::program::SchedTunable;
 use schedlab_model::{CgroupSpec, Change, CpuId, Nanos, Policy, TaskId};
 
 /// When the core calls [`SchedClass::balance`] before a pick.
@@ -58,6 +59,9 @@ pub struct ClassTraits {
     /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
     /// before 6.2. Later kernels remember both.
     pub cpuset_forgets_affinity: bool,
+    /// Whether the class follows [`SchedClass::tunable_changed`]. If no class of a stack does, a
+    /// workload that sets a tunable is refused.
+    pub follows_tunables: bool,
     /// Whether the class enforces the cpu.max of groups. If the class of SCHED_OTHER does not, a
     /// workload with a limit is refused.
     pub enforces_cpu_max: bool,
@@ -73,6 +77,7 @@ impl ClassTraits {
         watches_idle: false,
         has_quiet_ticks: false,
         cpuset_forgets_affinity: false,
+        follows_tunables: false,
         enforces_cpu_max: false,
     };
 }
@@ -310,6 +315,9 @@ pub trait SchedClass: Explain + Send {
         _attr: &schedlab_model::SchedAttr,
     ) {
     }
+
+    /// A task set a tunable of the scheduler. Called for every class of the stack. Default: nothing.
+    fn tunable_changed(&mut self, _core: &mut Core, _tunable: SchedTunable, _value: u64) {}
 
     /// The running task of `cpu` wrote a control file of a group. `core` has the new description of
     /// the group, `old` is the one before. Called for every class of the stack. Default: nothing.

@@ -47,6 +47,7 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
+use schedlab_model::program::SchedTunable;
 use schedlab_model::{
     CgroupSpec, Change, CpuId, CpuMask, CpuMax, Machine, Nanos, Policy, SchedAttr, TaskId,
 };
@@ -359,6 +360,7 @@ impl SchedClass for FairClass {
         ClassTraits {
             acts_without_tasks: false,
             enforces_cpu_max: true,
+            follows_tunables: true,
             cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
             ..ClassTraits::DEFAULT
         }
@@ -575,6 +577,20 @@ impl SchedClass for FairClass {
             self.move_entity_to(core, e, q);
         }
         self.apply_attr(core, e, attr);
+    }
+
+    fn tunable_changed(&mut self, _core: &mut Core, tunable: SchedTunable, value: u64) {
+        let tunables = &mut self.tunables;
+        match tunable {
+            SchedTunable::BaseSlice => tunables.base_slice_ns = value,
+            SchedTunable::Latency => tunables.latency_ns = value,
+            SchedTunable::MinGranularity => tunables.min_granularity_ns = value,
+            SchedTunable::WakeupGranularity => tunables.wakeup_granularity_ns = value,
+            SchedTunable::MigrationCost => tunables.migration_cost_ns = value,
+            SchedTunable::NrMigrate => tunables.nr_migrate = value as u32,
+        }
+        let (cost, count) = (tunables.migration_cost_ns, tunables.nr_migrate);
+        self.with_balancer(|balancer, _| balancer.set_limits(cost, count));
     }
 
     fn cgroup_changed(&mut self, core: &mut Core, _cpu: CpuId, change: &Change, old: &CgroupSpec) {

@@ -5,9 +5,10 @@ use super::Reader;
 use super::error::{Result, problem};
 use super::event::Code;
 use super::global;
-use super::json::{Members, key, key_span, object, span, string};
+use super::json::{Members, integer, key, key_span, object, span, string};
 use jsonc_parser::ast::{ObjectProp, Value};
 use schedlab_model::ids::ROOT_CGROUP;
+use schedlab_model::program::SchedTunable;
 use schedlab_model::suggest::list;
 use schedlab_model::{Change, Op};
 
@@ -41,6 +42,32 @@ pub(super) fn read(reader: &mut Reader, code: &mut Code, member: &ObjectProp) ->
     if code.ops.len() == before {
         let help = format!("name at least one of {}", list(KEYS));
         return Err(problem(key_span(member), format!("`{name}` changes nothing"), help));
+    }
+    Ok(())
+}
+
+/// Reads a `tune` event: one operation for each tunable, in the order of the file.
+pub(super) fn tune(code: &mut Code, member: &ObjectProp) -> Result<()> {
+    let (name, value) = (key(member), &member.value);
+    let names = SchedTunable::ALL.map(SchedTunable::name);
+    let body = object(value, name)?;
+    Members::new(body, &names, name)?;
+    for member in &body.properties {
+        let known = SchedTunable::ALL.into_iter().find(|tunable| tunable.name() == key(member));
+        let Some(tunable) = known else { continue };
+        let (least, most) = tunable.range();
+        let value = match tunable.is_time() {
+            true => global::within(&member.value, tunable.name(), least..=most)?,
+            false => {
+                let range = least as i64..=most as i64;
+                integer(&member.value, tunable.name(), range)? as u64
+            }
+        };
+        code.push(Op::Tune { tunable, value }, span(&member.value));
+    }
+    if body.properties.is_empty() {
+        let help = format!("name at least one of {}", list(names));
+        return Err(problem(key_span(member), format!("`{name}` sets nothing"), help));
     }
     Ok(())
 }

@@ -177,6 +177,7 @@ impl TaskEvents {
                 self.leaves = Some(attr);
                 Op::SetAttr(Box::new(attr))
             }
+            Event::Tune => return change::tune(code, member),
             Event::Change => return change::read(reader, code, member),
             Event::Repeat => return self.repeat(reader, code, member),
             _ => return sync::read(reader, code, event, member, &self.task),

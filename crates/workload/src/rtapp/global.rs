@@ -215,7 +215,11 @@ pub(crate) fn cpu_max(value: &Value) -> Result<CpuMax> {
     Ok(CpuMax { quota_ns, period_ns, burst_ns })
 }
 
-fn within(value: &Value, name: &str, range: std::ops::RangeInclusive<Nanos>) -> Result<Nanos> {
+pub(crate) fn within(
+    value: &Value,
+    name: &str,
+    range: std::ops::RangeInclusive<Nanos>,
+) -> Result<Nanos> {
     let ns = duration(value, name)?;
     if range.contains(&ns) {
         return Ok(ns);

@@ -40,10 +40,11 @@ pub(crate) enum Event {
     Receive,
     WaitAny,
     Change,
+    Tune,
 }
 
 /// The events: rt-app's own first, then schedlab's.
-pub(crate) const EVENTS: [(&str, Event); 30] = [
+pub(crate) const EVENTS: [(&str, Event); 31] = [
     ("run", Event::Run),
     ("runtime", Event::Runtime),
     ("sleep", Event::Sleep),
@@ -74,6 +75,7 @@ pub(crate) const EVENTS: [(&str, Event); 30] = [
     ("repeat", Event::Repeat),
     ("sched", Event::Sched),
     ("change", Event::Change),
+    ("tune", Event::Tune),
 ];
 
 /// Properties of a task that are not attributes.

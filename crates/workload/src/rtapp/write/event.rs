@@ -115,6 +115,10 @@ impl Writer<'_> {
             Op::Phase(number) => text(self.phase_name(*number)),
             Op::SetAttr(attr) => self.sched(attr),
             Op::Change(change) => self.change(change),
+            Op::Tune { tunable, value } => {
+                let value = if tunable.is_time() { constant(*value) } else { plain(value) };
+                Json::Short(vec![member(tunable.name(), value)])
+            }
             Op::Mem { bytes } => number(bytes),
             Op::MemRun { access, pattern, size_bytes, stride_bytes, count } => Json::Short(vec![
                 member("type", text(access_word(*access))),
