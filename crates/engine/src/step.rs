@@ -4,7 +4,7 @@
 use crate::clock::Due;
 use crate::engine::Engine;
 use crate::exec::Waiting;
-use schedlab_model::program::{IoDirection, TimerMode};
+use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
 use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
@@ -152,11 +152,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Call
             }
-            Step::Tune { tunable, value } => {
-                self.each_class(|class, core| class.tunable_changed(core, tunable, value));
-                self.drain();
-                Next::Call
-            }
+            Step::Tune { tunable, value } => self.tune(tunable, value),
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
                 Next::Continue
@@ -175,6 +171,13 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             step => self.first_object_step(cpu, task, step),
         }
+    }
+
+    /// A task sets a tunable of the scheduler.
+    fn tune(&mut self, tunable: SchedTunable, value: u64) -> Next {
+        self.each_class(|class, core| class.tunable_changed(core, tunable, value));
+        self.drain();
+        Next::Call
     }
 
     /// Lets the time of a call pass (`ns` in addition to pending costs), then executes `step`.

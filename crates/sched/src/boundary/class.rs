@@ -316,7 +316,8 @@ pub trait SchedClass: Explain + Send {
     ) {
     }
 
-    /// A task set a tunable of the scheduler. Called for every class of the stack. Default: nothing.
+    /// A task set a tunable of the scheduler. Called for every class of the stack. Default:
+    /// nothing.
     fn tunable_changed(&mut self, _core: &mut Core, _tunable: SchedTunable, _value: u64) {}
 
     /// The running task of `cpu` wrote a control file of a group. `core` has the new description of
