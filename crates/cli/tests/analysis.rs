@@ -198,7 +198,8 @@ fn compared_runs_are_analysed_too() {
     assert!(refused.stderr.contains("--analysis"), "{}", refused.stderr);
 }
 
-/// Four hogs of 50 ms on one CPU, first come, first served: 3, 2, 1 and no task wait for 50 ms each.
+/// Four hogs of 50 ms on one CPU, first come, first served: 3, 2, 1 and no task wait, each for
+/// 50 ms.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn dispatch_queues_have_a_row_and_a_counter() {

@@ -90,7 +90,8 @@ impl Answer {
             format!(" [{}, {}]", digits(low), digits(high))
         });
         format!(
-            "{winners} {have} the lowest {measure}: {value}, {}{interval} times lower than {worst}.",
+            "{winners} {have} the lowest {measure}: {value}, {}{interval} times lower than \
+             {worst}.",
             digits(ratio)
         )
     }

@@ -15,8 +15,8 @@ use schedlab_scx::inspect::{
 use schedlab_scx::{Callback, Kernel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is to be kept of the next run, and what was kept of the last one. It shows the lines and the
-/// maps of one run: runs in parallel would mix. Coverage is that of all runs.
+/// What is to be kept of the next run, and what was kept of the last one. It shows the lines and
+/// the maps of one run: runs in parallel would mix. Coverage is that of all runs.
 #[derive(Debug, Default)]
 pub struct Inspector {
     wanted: Wanted,

@@ -44,7 +44,7 @@ pub struct Inspected {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
-    /// Its files by path: sources and the headers beside them.
+    /// Its files by path: sources and the headers of their author.
     pub files: Vec<FileCoverage>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `sim --printk --maps --coverage`: prints what a .bpf.c printed, its maps and variables at the end,
-//! and which of its lines were reached.
+//! `sim --printk --maps --coverage`: prints what a .bpf.c printed, its maps and variables at the
+//! end, and which of its lines were reached.
 
 use super::coverage;
 use crate::error::{CliError, CliResult};

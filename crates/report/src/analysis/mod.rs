@@ -174,8 +174,8 @@ mod tests {
         assert!(html.contains("<th scope=\"row\">&lt;dsq&gt;</th>"), "{html}");
         assert!(html.contains("style=\"width:60.000%\""), "{html}");
         assert_eq!(html.matches("<h4>").count(), 1);
-        // Depth and CPU time in two widths, the key of depth's two series, the small pictures of the
-        // CPU and of the queue.
+        // Depth and CPU time in two widths, the key of depth's two series, the small pictures of
+        // the CPU and of the queue.
         assert_eq!(html.matches("<svg").count(), 2 + 2 + 2 + 2);
         let names: Vec<String> =
             analysis_files(&group_all(&results)[0]).into_iter().map(|file| file.0).collect();

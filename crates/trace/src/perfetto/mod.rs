@@ -118,8 +118,8 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// Sets whether the file has counters (`vruntime`, `nr_running`, progress, lengths of queues). If tasks share
-    /// CPUs, they are more than half of it. Default: yes.
+    /// Sets whether the file has counters (`vruntime`, `nr_running`, progress, lengths of queues).
+    /// If tasks share CPUs, they are more than half of it. Default: yes.
     pub fn with_counters(mut self, has_counters: bool) -> Self {
         self.has_counters = has_counters;
         self
