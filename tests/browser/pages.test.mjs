@@ -62,7 +62,13 @@ test("a verdict leads to the claim on its study's page", async () => {
   await cell.click();
   await page.waitForURL(/#claim-/);
   await page.evaluate(() => schedlab.ready);
-  const top = await topOf(page.locator(`[id="${id}"]`));
+  // The browser scrolls after it has laid the page out.
+  const claim = page.locator(`[id="${id}"]`);
+  let top = await topOf(claim);
+  for (let tries = 0; tries < 50 && !(top >= -1 && top < 900); tries++) {
+    await page.waitForTimeout(100);
+    top = await topOf(claim);
+  }
   assert.ok(top >= -1 && top < 900, `${id} is at ${top}`);
   await close(page);
 });

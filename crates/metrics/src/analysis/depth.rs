@@ -188,7 +188,7 @@ impl Gauge {
 pub(crate) struct Queues(BTreeMap<DispatchQueue, Gauge>);
 
 impl Queues {
-    /// A queue has so many tasks from now on. A queue that never has one is left out.
+    /// A queue has so many tasks from now on.
     pub fn set(&mut self, now: Nanos, queue: DispatchQueue, nr_tasks: u32) {
         match self.0.entry(queue) {
             Entry::Vacant(_) if nr_tasks == 0 => {}
@@ -206,7 +206,9 @@ impl Queues {
             queue: queue.to_string(),
             depth: gauge.finish(None, end_ns),
         };
-        let mut all: Vec<QueueDepth> = self.0.into_iter().map(depth).collect();
+        // A task that passes through a queue at one instant does not wait in it.
+        let is_used = |of: &QueueDepth| of.depth.max > 0;
+        let mut all: Vec<QueueDepth> = self.0.into_iter().map(depth).filter(is_used).collect();
         // Stable: equal means stay in the order of the queues.
         all.sort_by(|a, b| b.depth.mean.total_cmp(&a.depth.mean));
         all.truncate(QUEUES_MAX);
@@ -309,6 +311,9 @@ mod tests {
         let rows: Vec<_> =
             found.iter().map(|of| (&*of.queue, of.depth.mean, of.depth.max)).collect();
         assert_eq!(rows, [("DSQ 0x1", 0.9, 1), ("DSQ 0x2", 0.8, 4)]);
+        let mut passed = Queues::default();
+        (0..2).for_each(|nr| passed.set(10, own(3), 1 - nr));
+        assert_eq!(passed.finish(100), [], "it held a task for no time");
         let mut many = Queues::default();
         (0..100).for_each(|id| many.set(id, own(id), 1));
         assert_eq!(many.finish(200).len(), QUEUES_MAX);
