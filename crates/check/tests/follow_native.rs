@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers for sched_ext follow the decisions of others, as the others do.
+//! A scheduler for sched_ext can follow the decisions of another scheduler to the end of a run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use schedlab_check::{Agreement, DiffError, Feature, Setting, Side, Subject, follow, generate};

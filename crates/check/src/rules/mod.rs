@@ -763,7 +763,7 @@ pub static RULES: [Rule; 42] = [
     Rule {
         name: "any-order",
         statement: "The order in which endless tasks are released at one instant changes no share.",
-        source: "Stoica and Abdel-Wahab 1995: the lag is bounded whoever joins first",
+        source: "Stoica and Abdel-Wahab 1995: the lag is bounded in any order of joining",
         holds_for: "kernels from 6.1 on; textbook schedulers that claim fairness, tasks without \
                     attributes",
         tolerance: "kernels: 4 times the longest slice and a tick, and the latency target of CFS, \

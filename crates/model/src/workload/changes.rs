@@ -43,7 +43,7 @@ impl Change {
         }
     }
 
-    /// The same change of another group.
+    /// Makes the change apply to group `to`.
     pub fn set_group(&mut self, to: CgroupId) {
         match self {
             Self::Weight { group, .. } | Self::CpuMax { group, .. } | Self::Cpus { group, .. } => {
