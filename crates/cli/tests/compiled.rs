@@ -4,7 +4,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
-use common::{Done, flat, ok, schedlab};
+use common::{Done, command, done, flat, ok, schedlab};
 use schedlab_testing::skip;
 use serde_json::Value;
 use std::fs;
@@ -80,6 +80,27 @@ fn runs_repeat_to_the_byte_and_stand_beside_others() {
     assert!(!told.is_empty());
     let bench = ok(&["bench", "J8", "--scheduler", &weighted, "--until", "1s", "--json"]).stdout;
     assert!(bench.contains("\"nr_switches\": 1"), "{bench}");
+}
+
+/// CPU time (s) that the measured process spent before the run.
+fn start_up_cpu_s(scheduler: &str, cache: &Path) -> f64 {
+    let args = ["bench", "J1", "--scheduler", scheduler, "--until", "100ms", "--json"];
+    let output = command().env("SCHEDLAB_CACHE", cache).args(args).output().unwrap();
+    let done = done(&output);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let result: Value = serde_json::from_str(&done.stdout).unwrap();
+    result["start_up_cpu_s"].as_f64().unwrap()
+}
+
+#[test]
+fn a_benchmark_does_not_count_what_clang_needs() {
+    if !has_clang() {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let [first, second] = [(); 2].map(|()| start_up_cpu_s(&own("weighted.bpf.c"), cache.path()));
+    // Clang needs some hundred milliseconds, loading what it has made less than ten.
+    assert!(first > 0.0 && first < 5.0 * second, "{first} and {second} s");
 }
 
 #[test]

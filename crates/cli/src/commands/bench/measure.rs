@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// CPU time used so far by this process and its compiler, if any, in seconds.
-fn cpu_s() -> f64 {
+pub fn cpu_s() -> f64 {
     let usages = [sys::own_usage(), sys::usage_of_children()];
     usages.iter().map(|usage| (usage.user_us + usage.system_us) as f64 / 1e6).sum()
 }
@@ -25,8 +25,14 @@ fn cpu_model() -> String {
     model.map_or_else(String::new, |rest| rest.trim_start_matches([':', '\t', ' ']).into())
 }
 
-/// Measures `job` under `scheduler` in this process.
-pub fn here(job: &Job, scheduler: &Scheduler, args: &BenchArgs) -> CliResult<BenchResult> {
+/// Measures `job` under `scheduler` in this process. `compiling_cpu_s` is the CPU time (s) that this
+/// process spent before, to compile schedulers; it does not count.
+pub fn here(
+    job: &Job,
+    scheduler: &Scheduler,
+    args: &BenchArgs,
+    compiling_cpu_s: f64,
+) -> CliResult<BenchResult> {
     let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
     let workload = job.workload(nr_cpus, args.tasks)?;
     let machine = modelled(args, nr_cpus)?;
@@ -39,9 +45,9 @@ pub fn here(job: &Job, scheduler: &Scheduler, args: &BenchArgs) -> CliResult<Ben
         until_ns: Some(args.until.unwrap_or(job.until_ns)),
         watchdog_ns: None,
     };
-    let before = cpu_s();
+    let before = cpu_s() - compiling_cpu_s;
     let (outcome, trace_bytes) = run(&workload, &config, args.trace)?;
-    let after = cpu_s();
+    let after = cpu_s() - compiling_cpu_s;
     Ok(BenchResult {
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
         job: job.name.clone(),
