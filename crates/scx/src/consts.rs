@@ -91,6 +91,12 @@ pub const DEQ_NOCLOCK: u64 = 8;
 /// 7.1: it leaves the scheduler's custody for a change of attributes (SCX_DEQ_SCHED_CHANGE).
 pub const DEQ_SCHED_CHANGE: u64 = 1 << 33;
 
+/// All tasks of a queue (SCX_REENQ_ANY), and the bits that a scheduler may set
+/// (__SCX_REENQ_USER_MASK).
+pub const REENQ_ANY: u64 = 1;
+/// How often at one instant tasks of a queue may be taken back (SCX_REENQ_LOCAL_MAX_REPEAT).
+pub const REENQ_REPEAT_MAX: u32 = 256;
+
 /// Built-in idle tracking although `ops.update_idle` exists (SCX_OPS_KEEP_BUILTIN_IDLE).
 pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
 /// `ops.enqueue` is called for the last task of a CPU (SCX_OPS_ENQ_LAST).
@@ -107,6 +113,8 @@ pub const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
 pub const OPS_BUILTIN_IDLE_PER_NODE: u64 = 1 << 6;
 /// 7.1: every insert into a local queue is an immediate one (SCX_OPS_ALWAYS_ENQ_IMMED).
 pub const OPS_ALWAYS_ENQ_IMMED: u64 = 1 << 7;
+/// 7.2: tasks are found by their numbers (SCX_OPS_TID_TO_TASK).
+pub const OPS_TID_TO_TASK: u64 = 1 << 8;
 /// Has no effect (SCX_OPS_HAS_CGROUP_WEIGHT).
 pub const OPS_HAS_CGROUP_WEIGHT: u64 = 1 << 16;
 

@@ -76,6 +76,7 @@ impl Ext<'_> {
         !state.kicking.is_empty()
             || !state.deferring.is_empty()
             || !state.taken_back.is_empty()
+            || !state.reenqueuing.is_empty()
             || !state.dead.is_empty()
             || state.exit.is_some()
             || state.fault.is_some()
@@ -100,13 +101,16 @@ impl Ext<'_> {
     fn settle_rest(&mut self) {
         loop {
             self.k.run_deferred();
+            self.reenqueue_queues();
             if !self.k.state.left_custody.is_empty() {
                 self.tell_left_custody();
             }
             self.k.deliver_kicks();
             self.bury_dead();
             let state = &*self.k.state;
-            let is_quiet = state.kicking.is_empty() && state.deferring.is_empty();
+            let is_quiet = state.kicking.is_empty()
+                && state.deferring.is_empty()
+                && state.reenqueuing.is_empty();
             if is_quiet {
                 break;
             }
@@ -126,6 +130,31 @@ impl Ext<'_> {
     pub fn enqueue_taken_back(&mut self) {
         for (cpu, p) in std::mem::take(&mut self.k.state.taken_back) {
             self.do_enqueue(cpu, p, ENQ_REENQ, None);
+        }
+    }
+
+    /// Takes back the tasks of the queues that `dsq_reenq` was called for. Those of a local queue
+    /// are enqueued after all have left it, those of the scheduler's queues one after the other. A
+    /// task that comes back meanwhile stays.
+    fn reenqueue_queues(&mut self) {
+        for dsq in std::mem::take(&mut self.k.state.reenqueuing) {
+            if self.k.state.bypass || !self.k.may_reenqueue_again() {
+                return;
+            }
+            if let Some(cpu) = self.k.state.dsqs.local_cpu(dsq) {
+                self.k.take_back_local(cpu);
+                self.enqueue_taken_back();
+                continue;
+            }
+            let state = &*self.k.state;
+            let members: Vec<u32> = state.dsqs.members(&state.tasks, dsq).collect();
+            for p in members.into_iter().map(TaskId) {
+                if self.k.state.task(p).dsq == dsq {
+                    self.k.dispatch_dequeue(p);
+                    let cpu = self.k.core.task(p).cpu;
+                    self.do_enqueue(cpu, p, ENQ_REENQ, None);
+                }
+            }
         }
     }
 

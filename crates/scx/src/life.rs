@@ -88,6 +88,7 @@ impl Ext<'_> {
         }
         if tasks.is_empty() {
             self.k.state.status = Status::Enabled;
+            self.tell_idle_cpus();
         } else {
             self.k.state.bypass = true;
             self.k.state.events.bypass_activate += 1;
@@ -132,6 +133,22 @@ impl Ext<'_> {
         self.k.state.bypass = false;
         self.k.state.status = Status::Enabled;
         self.requeue_all();
+        self.tell_idle_cpus();
+    }
+
+    /// Tells a scheduler that keeps its own list of idle CPUs which are idle now. A kernel does not
+    /// at this moment, but every CPU soon runs a thread of the system and is idle again, which it
+    /// does tell; the model has no such threads.
+    fn tell_idle_cpus(&mut self) {
+        if self.k.state.idle.is_on || !self.k.state.has(Callback::UpdateIdle) {
+            return;
+        }
+        for cpu in (0..self.k.core.nr_cpus()).map(CpuId) {
+            if self.k.core.rq(cpu).curr.is_none() {
+                self.on(cpu, true);
+                self.tell(Callback::UpdateIdle, |ops, k| ops.update_idle(k, cpu, true));
+            }
+        }
     }
 
     /// Enqueues every waiting task again, because bypassing begins or ends. Every CPU reschedules.

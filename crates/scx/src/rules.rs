@@ -4,7 +4,7 @@
 use super::consts::{
     EnqBits, OPS_ALLOW_QUEUED_WAKEUP, OPS_ALWAYS_ENQ_IMMED, OPS_BUILTIN_IDLE_PER_NODE,
     OPS_ENQ_EXITING, OPS_ENQ_LAST, OPS_ENQ_MIGRATION_DISABLED, OPS_HAS_CGROUP_WEIGHT,
-    OPS_KEEP_BUILTIN_IDLE, OPS_SWITCH_PARTIAL,
+    OPS_KEEP_BUILTIN_IDLE, OPS_SWITCH_PARTIAL, OPS_TID_TO_TASK,
 };
 use schedlab_model::KernelVersion;
 use schedlab_sched::kernels::Model;
@@ -32,7 +32,8 @@ pub struct CoreRules {
 }
 
 /// Every kernel whose core is modelled, oldest first.
-pub const CORES: [CoreRules; 2] = [CoreRules::LINUX_6_18, CoreRules::LINUX_7_1];
+pub const CORES: [CoreRules; 3] =
+    [CoreRules::LINUX_6_18, CoreRules::LINUX_7_1, CoreRules::LINUX_7_2];
 
 impl CoreRules {
     /// The rules of 6.18.
@@ -68,6 +69,13 @@ impl CoreRules {
         bypasses_by_cpu: true,
         kicks_spare_higher: true,
         has_ext_server: true,
+    };
+    /// The rules of 7.2: those of 7.1, with topological CPU numbers (cid) and task numbers (tid).
+    /// Schedulers below a scheduler (sub-schedulers) are not modelled.
+    pub const LINUX_7_2: Self = Self {
+        version: KernelVersion::series(7, 2),
+        ops_flags: Self::LINUX_7_1.ops_flags | OPS_TID_TO_TASK,
+        ..Self::LINUX_7_1
     };
 
     /// The rules of exactly this kernel.

@@ -182,6 +182,10 @@ pub struct ExtState {
     pub left_custody: Vec<TaskId>,
     /// Tasks that `reenqueue_local` took back and that `ops.enqueue` gets next.
     pub taken_back: Vec<(CpuId, TaskId)>,
+    /// Numbers of the queues whose tasks `dsq_reenq` takes back next, each once.
+    pub reenqueuing: Vec<u32>,
+    /// When queues were last taken back, and how often since then.
+    pub reenqueued: (Nanos, u32),
     /// CPUs with deferred dispatches.
     pub deferring: Vec<CpuId>,
     /// Idle CPUs that take a kick later.
@@ -268,6 +272,8 @@ impl ExtState {
             nr_dispatched: 0,
             left_custody: Vec::new(),
             taken_back: Vec::new(),
+            reenqueuing: Vec::new(),
+            reenqueued: (0, 0),
             deferring: Vec::new(),
             kicking: Vec::new(),
             late_kicks: BTreeSet::new(),

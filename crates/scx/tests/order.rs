@@ -140,6 +140,82 @@ fn slice_used_up_with_enq_last() {
     assert_eq!(run.timeline(), "0A 20-");
 }
 
+/// Who keeps an own list of idle CPUs hears of those that are idle when it is loaded.
+#[test]
+fn idle_cpus_at_the_loading() {
+    let ops = || Script {
+        enqueue: Some(Box::new(|k, p, flags| {
+            k.dsq_insert(p, DSQ_LOCAL, SLICE_DFL, flags);
+        })),
+        ..Script::default()
+    };
+    let case = Case::new(2, 10, vec![hog("a", nice(0))]);
+    let idle = |log: Vec<String>| -> Vec<String> {
+        log.into_iter().filter(|line| line.starts_with("update_idle")).collect()
+    };
+    let run = recorded(&case, Recorded::new(ops()).with(Callback::UpdateIdle));
+    assert_eq!(idle(run.log.at("0")), ["update_idle(0,1)", "update_idle(1,1)", "update_idle(0,0)"]);
+    let keeps = Script { flags: schedlab_scx::consts::OPS_KEEP_BUILTIN_IDLE, ..ops() };
+    let run = recorded(&case, Recorded::new(keeps).with(Callback::UpdateIdle));
+    assert_eq!(idle(run.log.at("0")), ["update_idle(0,0)"]);
+}
+
+/// A scheduler that parks tasks in queue 1 and takes them back at each tick.
+fn parking(flags: u64, queue: u64) -> Script {
+    use schedlab_scx::consts::ENQ_REENQ;
+    Script {
+        init: Some(Box::new(|k| k.create_dsq(1, -1))),
+        enqueue: Some(Box::new(move |k, p, enq| {
+            let is_back = enq & ENQ_REENQ != 0;
+            k.dsq_insert(p, if is_back { DSQ_LOCAL } else { 1 }, SLICE_DFL, enq);
+        })),
+        dispatch: Some(Box::new(|_, _, _| {})),
+        timer: Some(Box::new(move |k, _| k.dsq_reenq(queue, flags))),
+        init_task: Some(Box::new(|k, _| {
+            k.start_timer(1, 7 * MS);
+            0
+        })),
+        ..Script::default()
+    }
+}
+
+#[test]
+fn tasks_are_taken_back_from_a_queue_of_the_scheduler() {
+    let case = Case::new(1, 60, vec![hog("a", nice(0)), hog("b", nice(0))]).at_7_1();
+    let run = recorded(&case, Recorded::new(parking(0, 1)));
+    assert_eq!(run.log.at("7")[..3], ["timer(1)", "enqueue(A,REENQ)", "enqueue(B,REENQ)"]);
+    assert_eq!(run.timeline(), "7A 28B");
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_an_error() {
+    let error = |flags, queue| {
+        let case = Case::new(1, 60, vec![hog("a", nice(0))]).at_7_1();
+        case.run(parking(flags, queue), Default::default()).error()
+    };
+    assert!(error(2, 1).contains("invalid SCX_REENQ flags 0x2"), "{}", error(2, 1));
+    assert!(error(0, 9).contains("non-existent DSQ 0x9"), "{}", error(0, 9));
+    let global = error(0, schedlab_scx::consts::DSQ_GLOBAL);
+    assert!(global.contains("not allowed for reenq"), "{global}");
+}
+
+/// A scheduler that puts each task back where it was taken from, and asks for it again.
+#[test]
+fn taking_back_without_end_is_an_error() {
+    let ops = Script {
+        init: Some(Box::new(|k| k.create_dsq(1, -1))),
+        enqueue: Some(Box::new(|k, p, flags| {
+            k.dsq_insert(p, 1, SLICE_DFL, flags);
+            k.dsq_reenq(1, 0);
+        })),
+        dispatch: Some(Box::new(|_, _, _| {})),
+        ..Script::default()
+    };
+    let case = Case::new(1, 60, vec![hog("a", nice(0))]).at_7_1();
+    let error = case.run(ops, Default::default()).error();
+    assert!(error.contains("SCX_ENQ_REENQ repeated 257 times at one instant"), "{error}");
+}
+
 /// In 6.18 an insert of the last task into the local queue asks for no reschedule, in 7.1 it does.
 #[test]
 fn enq_last_into_the_local_queue() {

@@ -52,7 +52,7 @@ impl Kernel<'_> {
 
     /// The scheduler broke a rule (`scx_error`).
     #[cold]
-    pub(crate) fn scx_error(&mut self, msg: String) {
+    pub fn scx_error(&mut self, msg: String) {
         self.exit_with(ExitKind::Error, 0, msg);
     }
 

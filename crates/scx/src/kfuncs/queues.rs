@@ -2,7 +2,8 @@
 //! Queues: creating, destroying, counting, taking from them.
 
 use crate::consts::{
-    DSQ_FLAG_BUILTIN, DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, EEXIST, EINVAL, ENOENT,
+    DSQ_FLAG_BUILTIN, DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, DSQ_LOCAL_ON, EEXIST,
+    EINVAL, ENOENT, REENQ_ANY, REENQ_REPEAT_MAX,
 };
 use crate::kernel::Kernel;
 use crate::ops::Callback;
@@ -105,6 +106,53 @@ impl Kernel<'_> {
         }
         let cpu = self.this_cpu();
         self.take_back_local(cpu)
+    }
+
+    /// `scx_bpf_dsq_reenq` (7.1): takes every task back from a local queue, or from one of the
+    /// scheduler's, when the calling CPU has finished its present work; `ops.enqueue` gets each
+    /// with SCX_ENQ_REENQ. The bits of `p->scx.flags` that say why are not modelled.
+    pub fn dsq_reenq(&mut self, dsq_id: u64, flags: u64) {
+        if flags & !REENQ_ANY != 0 {
+            self.scx_error(format!("invalid SCX_REENQ flags 0x{flags:x}"));
+            return;
+        }
+        if self.state.bypass {
+            return;
+        }
+        let dsq = if dsq_id == DSQ_LOCAL {
+            self.state.dsqs.local(self.this_cpu())
+        } else if dsq_id & DSQ_LOCAL_ON == DSQ_LOCAL_ON {
+            let cpu = (dsq_id & DSQ_LOCAL_CPU_MASK) as u32;
+            let Some(cpu) = self.valid_cpu(cpu as i32) else { return };
+            self.state.dsqs.local(cpu)
+        } else if dsq_id & DSQ_FLAG_BUILTIN != 0 {
+            self.scx_error(format!("DSQ 0x{dsq_id:x} not allowed for reenq"));
+            return;
+        } else {
+            let Some(dsq) = self.state.dsqs.find(dsq_id) else {
+                self.scx_error(format!("non-existent DSQ 0x{dsq_id:x}"));
+                return;
+            };
+            dsq
+        };
+        if !self.state.reenqueuing.contains(&dsq) {
+            self.state.reenqueuing.push(dsq);
+        }
+    }
+
+    /// Whether queues may be taken back once more at this instant; if not, it is an error of the
+    /// scheduler. A kernel counts local queues only: with others its CPU would never end.
+    pub(crate) fn may_reenqueue_again(&mut self) -> bool {
+        let (at, nr) = &mut self.state.reenqueued;
+        if *at != self.core.now {
+            (*at, *nr) = (self.core.now, 0);
+        }
+        *nr += 1;
+        let nr = *nr;
+        if nr > REENQ_REPEAT_MAX {
+            self.scx_error(format!("SCX_ENQ_REENQ repeated {nr} times at one instant"));
+        }
+        nr <= REENQ_REPEAT_MAX
     }
 
     /// Removes every task from the local queue of `cpu`.
