@@ -310,12 +310,7 @@ fn condense(source: &Path, messages: &str) -> String {
         text.push_str(&format!("\n  ... and {} more", nr_errors - shown.len()));
     }
     let advice = advice_on_headers(messages);
-    if messages.contains("sched_ext_ops_cid") {
-        text.push_str(
-            "\nIt is written for CPUs by topological number (cid), which is of Linux 7.2; the \
-             modelled kernels are 6.18 and 7.1",
-        );
-    } else if messages.contains("inline assembly is disabled") {
+    if messages.contains("inline assembly is disabled") {
         text.push_str("\nAssembly cannot be simulated: write it in C");
     } else if !advice.is_empty() {
         text.push('\n');

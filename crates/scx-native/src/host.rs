@@ -9,7 +9,7 @@ use super::guard;
 use super::lines::Lines;
 use super::object::ObjectFile;
 use super::run::Run;
-use super::{checks, helpers, kfuncs, storage};
+use super::{checks, cids, helpers, kfuncs, storage};
 use schedlab_model::KernelVersion;
 use schedlab_scx::Kernel;
 use std::cell::Cell;
@@ -142,10 +142,18 @@ functions! {
     "schedlab_map_lookup_elem" => storage::map_lookup_elem,
     "schedlab_map_lookup_u32" => storage::map_lookup_u32,
     "schedlab_task_storage_get" => storage::task_storage_get,
+    "scx_bpf_cid_curr" since 7 2 => cids::cid_curr,
+    "scx_bpf_cid_override" since 7 2 => cids::cid_override,
+    "scx_bpf_cid_to_cpu" since 7 2 => cids::cid_to_cpu,
+    "scx_bpf_cid_topo" since 7 2 => cids::cid_topo,
+    "scx_bpf_cidperf_cap" since 7 2 => cids::cidperf_cap,
+    "scx_bpf_cidperf_cur" since 7 2 => cids::cidperf_cur,
+    "scx_bpf_cidperf_set" since 7 2 => cids::cidperf_set,
     "scx_bpf_consume" => kfuncs::dsq_move_to_local,
     "scx_bpf_cpu_curr" since 6 18 => kfuncs::cpu_curr,
     "scx_bpf_cpu_node" since 6 15 => kfuncs::cpu_node,
     "scx_bpf_cpu_rq" => kfuncs::cpu_rq,
+    "scx_bpf_cpu_to_cid" since 7 2 => cids::cpu_to_cid,
     "scx_bpf_cpuperf_cap" => kfuncs::cpuperf_cap,
     "scx_bpf_cpuperf_cur" => kfuncs::cpuperf_cur,
     "scx_bpf_cpuperf_set" => kfuncs::cpuperf_set,
@@ -169,6 +177,7 @@ functions! {
     "scx_bpf_dsq_move_vtime" => kfuncs::dsq_move_vtime,
     "scx_bpf_dsq_nr_queued" => kfuncs::dsq_nr_queued,
     "scx_bpf_dsq_peek" since 6 19 => kfuncs::dsq_peek,
+    "scx_bpf_dsq_reenq" since 7 1 => kfuncs::dsq_reenq,
     "scx_bpf_dump_bstr" => kfuncs::dump_bstr,
     "scx_bpf_error_bstr" => kfuncs::error_bstr,
     "scx_bpf_events" since 6 15 => kfuncs::events,
@@ -179,10 +188,13 @@ functions! {
     "scx_bpf_get_idle_smtmask_node" since 6 15 => kfuncs::get_idle_smtmask_node,
     "scx_bpf_get_online_cpumask" => kfuncs::get_possible_cpumask,
     "scx_bpf_get_possible_cpumask" => kfuncs::get_possible_cpumask,
+    "scx_bpf_kick_cid" since 7 2 => cids::kick_cid,
     "scx_bpf_kick_cpu" => kfuncs::kick_cpu,
     "scx_bpf_locked_rq" since 6 18 => kfuncs::locked_rq,
+    "scx_bpf_nr_cids" since 7 2 => cids::nr_cids,
     "scx_bpf_nr_cpu_ids" => kfuncs::nr_cpu_ids,
     "scx_bpf_nr_node_ids" since 6 15 => kfuncs::nr_node_ids,
+    "scx_bpf_nr_online_cids" since 7 2 => cids::nr_cids,
     "scx_bpf_pick_any_cpu" => kfuncs::pick_any_cpu,
     "scx_bpf_pick_any_cpu_node" since 6 15 => kfuncs::pick_any_cpu_node,
     "scx_bpf_pick_idle_cpu" => kfuncs::pick_idle_cpu,
@@ -194,11 +206,14 @@ functions! {
     "scx_bpf_select_cpu_and" since 6 16 => kfuncs::select_cpu_and,
     "scx_bpf_select_cpu_dfl" => kfuncs::select_cpu_dfl,
     "scx_bpf_task_cgroup" => kfuncs::task_cgroup,
+    "scx_bpf_task_cid" since 7 2 => cids::task_cid,
     "scx_bpf_task_cpu" => kfuncs::task_cpu,
     "scx_bpf_task_running" => kfuncs::task_running,
     "scx_bpf_task_set_dsq_vtime" since 6 19 => kfuncs::task_set_dsq_vtime,
     "scx_bpf_task_set_slice" since 6 19 => kfuncs::task_set_slice,
     "scx_bpf_test_and_clear_cpu_idle" => kfuncs::test_and_clear_cpu_idle,
+    "scx_bpf_this_cid" since 7 2 => cids::this_cid,
+    "scx_bpf_tid_to_task" since 7 2 => cids::tid_to_task,
 }
 
 /// Index of a function by its name.

@@ -45,11 +45,17 @@ pub extern "C" fn destroy_dsq(id: u64) {
 }
 
 pub extern "C" fn dsq_nr_queued(id: u64) -> i32 {
-    with(|k, _| k.dsq_nr_queued(id))
+    with(|k, run| {
+        let id = run.cids.dsq(k, id);
+        k.dsq_nr_queued(id)
+    })
 }
 
 pub extern "C" fn dsq_insert(p: u64, dsq: u64, slice: u64, flags: u64) -> bool {
-    on_task(p, "scx_bpf_dsq_insert", |k, _, p| k.dsq_insert(p, dsq, slice, flags))
+    on_task(p, "scx_bpf_dsq_insert", |k, run, p| {
+        let dsq = run.cids.dsq(k, dsq);
+        k.dsq_insert(p, dsq, slice, flags)
+    })
 }
 
 pub extern "C" fn dsq_insert_vtime(p: u64, dsq: u64, slice: u64, vtime: u64, flags: u64) -> bool {
@@ -136,7 +142,10 @@ pub extern "C" fn dsq_move_set_vtime(it: u64, vtime: u64) {
 
 pub extern "C" fn dsq_move(it: u64, p: u64, dsq: u64, flags: u64) -> bool {
     let Some(walk) = walk(it) else { return false };
-    on_task(p, "scx_bpf_dsq_move", |k, _, p| k.dsq_move(walk, p, dsq, flags))
+    on_task(p, "scx_bpf_dsq_move", |k, run, p| {
+        let dsq = run.cids.dsq(k, dsq);
+        k.dsq_move(walk, p, dsq, flags)
+    })
 }
 
 pub extern "C" fn dsq_move_vtime(it: u64, p: u64, dsq: u64, flags: u64) -> bool {
@@ -146,6 +155,13 @@ pub extern "C" fn dsq_move_vtime(it: u64, p: u64, dsq: u64, flags: u64) -> bool 
 
 pub extern "C" fn reenqueue_local() -> u32 {
     with(|k, _| k.reenqueue_local())
+}
+
+pub extern "C" fn dsq_reenq(id: u64, flags: u64) {
+    with(|k, run| {
+        let id = run.cids.dsq(k, id);
+        k.dsq_reenq(id, flags);
+    });
 }
 
 pub extern "C" fn kick_cpu(cpu: i32, flags: u64) {

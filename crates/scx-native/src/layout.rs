@@ -54,7 +54,7 @@ layout! {
 layout! {
     /// `struct sched_ext_entity`.
     EntityLayout, "schedlab_entity_layout":
-    slice, dsq_vtime, weight, flags, disallow,
+    slice, dsq_vtime, weight, flags, disallow, tid,
 }
 
 layout! {

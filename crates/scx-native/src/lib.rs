@@ -13,6 +13,7 @@
 
 mod cache;
 mod checks;
+mod cids;
 mod compile;
 mod coverage;
 mod decode;

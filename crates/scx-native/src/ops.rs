@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A natively compiled scheduler as [`Ops`]: callbacks become calls of its functions.
 
+use super::cids::Cids;
 use super::error::NativeError;
 use super::guard::{self, Fault};
 use super::helpers::UPTIME_NS;
@@ -57,7 +58,7 @@ impl NativeOps {
         chosen: &Chosen,
         machine: MachineWords,
     ) -> Result<Self, NativeError> {
-        let run = Run::new(Arc::clone(&program), chosen, machine)?;
+        let mut run = Run::new(Arc::clone(&program), chosen, machine)?;
         let (object, section, offset) = program.ops;
         let base = run.image.address(object, section, offset);
         let mut info = OpsInfo::default();
@@ -100,6 +101,7 @@ impl NativeOps {
         info.flags |= options::flags(&program, &run.image, &setup.flags)?;
         let (setup, chosen) = (Some(setup), chosen.clone());
         let args = run.zone.block(args::SIZE);
+        run.flags = info.flags;
         Ok(Self { run, info, functions, args, setup, chosen })
     }
 
@@ -277,8 +279,9 @@ impl Ops for NativeOps {
         prev: CpuId,
         wake_flags: u64,
     ) -> Result<i32, OpsFault> {
-        let more = [u64::from(prev.0), wake_flags, 0];
-        Ok(self.call_on(k, Callback::SelectCpu, p, more)? as i32)
+        let more = [self.run.cids.arg(prev), wake_flags, 0];
+        let answer = self.call_on(k, Callback::SelectCpu, p, more)? as i32;
+        Ok(self.run.cids.ret(k, answer))
     }
 
     fn enqueue(&mut self, k: &mut Kernel<'_>, p: TaskId, enq_flags: u64) -> OpsResult {
@@ -291,7 +294,8 @@ impl Ops for NativeOps {
 
     fn dispatch(&mut self, k: &mut Kernel<'_>, cpu: CpuId, prev: Option<TaskId>) -> OpsResult {
         let prev = prev.map_or(Ok(0), |prev| self.task(k, prev))?;
-        self.call(k, Callback::Dispatch, [u64::from(cpu.0), prev, 0, 0]).map(drop)
+        let cpu = self.run.cids.arg(cpu);
+        self.call(k, Callback::Dispatch, [cpu, prev, 0, 0]).map(drop)
     }
 
     fn tick(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
@@ -331,12 +335,15 @@ impl Ops for NativeOps {
     fn set_cpumask(&mut self, k: &mut Kernel<'_>, p: TaskId, cpumask: &CpuMask) -> OpsResult {
         let at = self.task(k, p)?;
         self.run.tasks.cpus_changed(p, cpumask);
-        let mask = self.run.tasks.cpumask_of(at);
+        let mask = match self.run.cids.is_form {
+            true => self.run.cids.cmask(&self.run.zone, cpumask),
+            false => self.run.tasks.cpumask_of(at),
+        };
         self.call(k, Callback::SetCpumask, [at, mask, 0, 0]).map(drop)
     }
 
     fn update_idle(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
-        let args = [u64::from(cpu.0), u64::from(idle), 0, 0];
+        let args = [self.run.cids.arg(cpu), u64::from(idle), 0, 0];
         self.call(k, Callback::UpdateIdle, args).map(drop)
     }
 
@@ -404,7 +411,7 @@ impl Ops for NativeOps {
 
     fn dump_cpu(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
         let at = self.dump_context(k);
-        let args = [at, u64::from(cpu.0), u64::from(idle), 0];
+        let args = [at, self.run.cids.arg(cpu), u64::from(idle), 0];
         self.call(k, Callback::DumpCpu, args).map(drop)
     }
 
@@ -490,6 +497,7 @@ impl Ops for NativeOps {
     }
 
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
+        self.run.cids = Cids::new(k.topology(), self.run.program.is_cid_form);
         let setup = self.setup.take().unwrap_or_default();
         let chosen = self.chosen.clone();
         self.prepare(k, &setup, &|name| chosen.has(name))?;

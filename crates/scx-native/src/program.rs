@@ -5,6 +5,7 @@
 //! refuses it.
 
 use super::cache::hex;
+use super::cids;
 use super::compile::{CompileOptions, Compiled, OWN_FILES, compile};
 use super::coverage;
 use super::dwarf::{Debug, Map, Type, Variable, debug_address};
@@ -60,6 +61,8 @@ pub struct Program {
     pub maps: Vec<(usize, Map)>,
     /// Place of its `struct sched_ext_ops`: object, section, offset.
     pub ops: (usize, usize, u64),
+    /// Whether that is a `struct sched_ext_ops_cid`: it counts CPUs by topology.
+    pub is_cid_form: bool,
     /// Lines of its source and their counters, if it was compiled to count.
     pub coverage: coverage::Map,
 }
@@ -113,7 +116,12 @@ impl Program {
             }
             debug.push(of);
         }
-        let ops = find_ops(source, &objects)?;
+        let (ops, ops_size) = find_ops(source, &objects)?;
+        let is_cid_form = debug[ops.0].size_of("sched_ext_ops_cid") == Some(ops_size);
+        if is_cid_form {
+            let has_arena = maps.iter().any(|(_, map)| map.def.map_type == cids::ARENA);
+            cids::check(source, kernel, &objects[RUN_TIME + 1..], has_arena)?;
+        }
         let coverage = coverage::Map::new(&objects, OWN_FILES);
         let (source, setup, is_checked) = (source.to_owned(), None, false);
         Ok(Self {
@@ -128,6 +136,7 @@ impl Program {
             variables,
             maps,
             ops,
+            is_cid_form,
             coverage,
         })
     }
@@ -177,14 +186,18 @@ impl Program {
     }
 }
 
-/// The one `struct sched_ext_ops`.
-fn find_ops(source: &Path, objects: &[ObjectFile]) -> Result<(usize, usize, u64), NativeError> {
+/// The one `struct sched_ext_ops`: object, section, offset; and its size.
+fn find_ops(
+    source: &Path,
+    objects: &[ObjectFile],
+) -> Result<((usize, usize, u64), u64), NativeError> {
     let mut found = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         for name in [".struct_ops.link", ".struct_ops"] {
             let Some(section) = object.section(name) else { continue };
             for (symbol, range) in object.symbols_in(section) {
-                found.push((symbol.name.clone(), (index, section, range.start)));
+                let size = range.end - range.start;
+                found.push((symbol.name.clone(), ((index, section, range.start), size)));
             }
         }
     }

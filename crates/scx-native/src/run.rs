@@ -2,6 +2,7 @@
 //! One run of a natively compiled scheduler: its image, its maps, and the structs that were shown
 //! to it.
 
+use super::cids::Cids;
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
 use super::groups::Groups;
@@ -110,6 +111,10 @@ pub struct Run {
     pub cpufreq: u64,
     /// CPUs.
     pub nr_cpus: u32,
+    /// CPUs by topology; empty until `ops.init`.
+    pub cids: Cids,
+    /// SCX_OPS_* bits of the scheduler.
+    pub flags: u64,
 }
 
 /// Masks of the kernel, as C sees them.
@@ -181,6 +186,8 @@ impl Run {
             runqueues,
             cpufreq,
             nr_cpus,
+            cids: Cids::default(),
+            flags: 0,
             program,
             zone,
             stack,
@@ -270,6 +277,11 @@ impl Run {
         unsafe { self.mark(&map, address) };
         self.maps.push(map);
         Ok(())
+    }
+
+    /// Whether the scheduler has set an SCX_OPS_* bit.
+    pub fn has_flag(&self, flag: u64) -> bool {
+        self.flags & flag != 0
     }
 
     /// All CPUs, as a mask for C.
@@ -491,6 +503,8 @@ fn checked(layout: EntityLayout) -> Result<EntityLayout, NativeError> {
         weight: std::mem::offset_of!(Words, weight),
         flags: std::mem::offset_of!(Words, flags),
         disallow: std::mem::offset_of!(Words, disallow),
+        // Only in C.
+        tid: layout.tid,
     };
     if layout == own {
         return Ok(layout);

@@ -26,6 +26,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("lavd", include_str!("../setups/lavd.toml")),
     ("layered", include_str!("../setups/layered.toml")),
     ("p2dq", include_str!("../setups/p2dq.toml")),
+    ("qmap", include_str!("../setups/qmap.toml")),
     ("rlfifo", include_str!("../setups/user-space.toml")),
     ("rustland", include_str!("../setups/user-space.toml")),
     ("rusty", include_str!("../setups/rusty.toml")),

@@ -69,6 +69,13 @@ pub struct Tasks {
     nr_idle: u32,
 }
 
+/// The living task with a number (`p->scx.tid`): that of the task, from 1 on. A kernel gives each
+/// CPU a thousand at a time.
+pub fn task_of_tid(k: &Kernel<'_>, tid: u64) -> Option<TaskId> {
+    let index = u32::try_from(tid.checked_sub(1)?).ok()?;
+    k.task_from_pid(index.checked_add(schedlab_scx::kernel::PID_BASE)?)
+}
+
 impl Tasks {
     /// Room for tasks, and for the idle tasks of `nr_cpus` CPUs.
     pub fn new(
@@ -320,6 +327,7 @@ impl Tasks {
             put(at(l.pid), k.pid(task));
             put(at(l.tgid), k.tgid(task));
             put(at(l.schedlab_task), task.0);
+            put(at(l.scx + self.entity.tid), u64::from(task.0) + 1);
             put(at(l.comm), name);
             put(at(l.cpus_ptr), base + l.cpus_mask as u64);
             put(at(l.group_leader), leader);

@@ -6,6 +6,8 @@
 #[path = "../../scx/tests/support/mod.rs"]
 mod support;
 
+use schedlab_model::machine::{Shape, Topology};
+use schedlab_scx::CORES;
 use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler, find_clang};
 use schedlab_scx_source::SourceOptions;
 use std::fs;
@@ -478,4 +480,162 @@ fn sources_of_one_scheduler_are_found_and_linked() {
     let refused = files.compile(source).unwrap_err().to_string();
     assert!(refused.contains("calls what the simulator does not have:\n  place\n"), "{refused}");
     assert!(Path::new(&files.path("src/bpf/other.bpf.c")).is_file());
+}
+
+/// A scheduler with cids: task n goes to cid n, in the order of the machine's topology.
+const CID_HEAD: &str = r#"
+#include <scx/common.bpf.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define CHECK(condition)                                        \
+	do {                                                    \
+		if (!(condition))                               \
+			scx_bpf_error("not so: " #condition);   \
+	} while (0)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+} arena SEC(".maps");
+"#;
+
+const CID_BODY: &str = r#"
+static u64 idle, allowed;
+
+s32 BPF_STRUCT_OPS(x_select_cid, struct task_struct *p, s32 prev_cid, u64 wake_flags)
+{
+	CHECK(prev_cid == scx_bpf_cpu_to_cid(p->thread_info.cpu));
+	return prev_cid;
+}
+
+void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cid = (p->scx.tid - 1) % scx_bpf_nr_cids();
+
+	CHECK(scx_bpf_tid_to_task(p->scx.tid) == p);
+	CHECK(!scx_bpf_tid_to_task(1000000));
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cid, SCX_SLICE_DFL, enq_flags);
+	scx_bpf_kick_cid(cid, SCX_KICK_IDLE);
+}
+
+void BPF_STRUCT_OPS(x_dispatch, s32 cid, struct task_struct *prev)
+{
+	CHECK(cid == scx_bpf_this_cid());
+	CHECK(!prev || scx_bpf_task_cid(prev) == cid);
+	CHECK(!scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cid));
+}
+
+void BPF_STRUCT_OPS(x_update_idle, s32 cid, bool is_idle)
+{
+	CHECK(cid == scx_bpf_this_cid());
+	idle = is_idle ? idle | 1ULL << cid : idle & ~(1ULL << cid);
+}
+
+void BPF_STRUCT_OPS(x_set_cmask, struct task_struct *p, const struct scx_cmask *cmask)
+{
+	CHECK(cmask->base == 0 && cmask->nr_cids == 8 && cmask->alloc_words == 2);
+	allowed |= cmask->bits[0];
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(x_init)
+{
+	struct scx_cid_topo at = {};
+
+	CHECK(scx_bpf_nr_cids() == 8 && scx_bpf_nr_online_cids() == 8);
+	/* CPU 4 is the sibling of CPU 0; CPU 2 begins the second node. */
+	CHECK(scx_bpf_cpu_to_cid(4) == 1 && scx_bpf_cid_to_cpu(1) == 4);
+	CHECK(scx_bpf_cpu_to_cid(2) == 4);
+	scx_bpf_cid_topo(5, &at, sizeof(at));
+	CHECK(at.core_cid == 4 && at.core_idx == 2 && at.llc_cid == 4 && at.llc_idx == 1);
+	CHECK(at.node_cid == 4 && at.node_idx == 1 && at.shard_cid == -1);
+	return 0;
+}
+
+SCX_OPS_CID_DEFINE(x_ops, .select_cid = (void *)x_select_cid, .enqueue = (void *)x_enqueue,
+		   .dispatch = (void *)x_dispatch, .update_idle = (void *)x_update_idle,
+		   .set_cmask = (void *)x_set_cmask, .init = (void *)x_init,
+		   .flags = SCX_OPS_TID_TO_TASK, .name = "x");
+"#;
+
+/// Compiles a scheduler with cids for the third core, 7.2.
+fn with_cids(text: &str) -> Result<NativeScheduler, NativeError> {
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{CID_HEAD}{text}"))]);
+    let options = CompileOptions { kernel: CORES[2].version, ..CompileOptions::default() };
+    NativeScheduler::compile(&files.path("src/bpf/main.bpf.c"), &options)
+}
+
+/// The case: eight tasks on two nodes of two cores with two threads each, siblings apart.
+fn two_nodes() -> Case {
+    let tasks = (0..8).map(|n| hog(&format!("hog{n}"), nice(0))).collect();
+    let mut case = Case::new(8, 50, tasks).with("scx_core", 2);
+    case.machine.topology = Topology::regular(Shape {
+        nodes: 2,
+        llcs_per_node: 1,
+        cores_per_llc: 2,
+        threads_per_core: 2,
+        siblings_apart: true,
+    });
+    case
+}
+
+#[test]
+fn schedulers_that_count_cpus_by_topology() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let scheduler = with_cids(CID_BODY).unwrap();
+    let case = two_nodes();
+    let ops = scheduler.ops(8, case.machine.hz).unwrap();
+    let run = case.run_boxed(ops, Default::default());
+    run.outcome();
+    assert_eq!(run.timeline_by_cpu(), "0:0A 4:0B 1:0C 5:0D 2:0E 6:0F 3:0G 7:0H");
+}
+
+#[test]
+fn what_no_kernel_would_load_with_cids_is_refused() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let kicks = CID_BODY.replace("scx_bpf_kick_cid(cid", "scx_bpf_kick_cpu(cid");
+    let error = with_cids(&kicks).unwrap_err().to_string();
+    assert!(error.contains("scx_bpf_kick_cpu takes CPUs by number"), "{error}");
+    assert!(error.contains("use scx_bpf_kick_cid"), "{error}");
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{CID_HEAD}{CID_BODY}"))]);
+    let error = files.compile(SourceOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("which kernels know from 7.2 on"), "{error}");
+    assert!(error.contains("--set scx_core=7.2"), "{error}");
+    let bare = CID_HEAD.split("struct {").next().unwrap();
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{bare}{CID_BODY}"))]);
+    let options = CompileOptions { kernel: CORES[2].version, ..CompileOptions::default() };
+    let error = NativeScheduler::compile(&files.path("src/bpf/main.bpf.c"), &options);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("must have an arena map"), "{error}");
+}
+
+/// Errors of cids in a run: a number that is none, and a task looked up without the flag.
+#[test]
+fn wrong_cids_end_the_scheduler() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let error = |text: &str| {
+        let scheduler = with_cids(text).unwrap();
+        let case = two_nodes();
+        let ops = scheduler.ops(8, case.machine.hz).unwrap();
+        case.run_boxed(ops, Default::default()).error()
+    };
+    let far = CID_BODY.replace("% scx_bpf_nr_cids()", "+ 8");
+    assert!(error(&far).contains("invalid cid 8"), "{}", error(&far));
+    let plain = CID_BODY.replace(".flags = SCX_OPS_TID_TO_TASK, ", "");
+    assert!(error(&plain).contains("called without SCX_OPS_TID_TO_TASK"), "{}", error(&plain));
+    let twice = CID_BODY.replace(
+        "struct scx_cid_topo at = {};",
+        "s32 own[8] = { 0, 1, 2, 3, 4, 5, 6, 6 };
+         scx_bpf_cid_override(own, sizeof(own));
+         return 0;
+         struct scx_cid_topo at = {};",
+    );
+    assert!(error(&twice).contains("cid 6 assigned to multiple cpus"), "{}", error(&twice));
 }

@@ -902,6 +902,7 @@ const u32 schedlab_task_layout[] = {
 #define ENTITY(field) __builtin_offsetof(struct sched_ext_entity, field)
 const u32 schedlab_entity_layout[] = {
 	ENTITY(slice), ENTITY(dsq_vtime), ENTITY(weight), ENTITY(flags), ENTITY(disallow),
+	ENTITY(tid),
 };
 
 #define GROUP(field) __builtin_offsetof(struct cgroup, field)
@@ -917,6 +918,16 @@ const u32 schedlab_rq_layout[] = {
 };
 
 #define OP(field) __builtin_offsetof(struct sched_ext_ops, field)
+#define SAME_PLACE(field, of_cid)                                                       \
+	_Static_assert(OP(field) == __builtin_offsetof(struct sched_ext_ops_cid, of_cid), \
+		       "a member of sched_ext_ops_cid has another place")
+SAME_PLACE(select_cpu, select_cid);
+SAME_PLACE(set_cpumask, set_cmask);
+SAME_PLACE(update_idle, update_idle);
+SAME_PLACE(dump_cpu, dump_cid);
+SAME_PLACE(cpu_offline, cid_offline);
+SAME_PLACE(priv, priv);
+
 const struct named schedlab_ops_layout[] = {
 	{ "dispatch_max_batch", OP(dispatch_max_batch), 0 },
 	{ "flags", OP(flags), 0 },

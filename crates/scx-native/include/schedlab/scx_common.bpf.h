@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What schedulers expect of <scx/common.bpf.h>, for those that come without their own: kfuncs,
- * macros, small functions. Names as in tools/sched_ext of Linux 6.12 to 7.1; the bodies are ours.
- * Left out: arenas, sets of CPUs by topological number, sub-schedulers.
+ * macros, small functions. Names as in tools/sched_ext of Linux 6.12 to 7.2; the bodies are ours.
+ * Left out: functions about arenas and about sets of cids, sub-schedulers.
  */
 #ifndef SCHEDLAB_SCX_COMMON_STANDIN_H
 #define SCHEDLAB_SCX_COMMON_STANDIN_H
@@ -51,6 +51,7 @@ bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, 
 			    u64 enq_flags) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym;
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym __weak;
+void scx_bpf_dsq_reenq(u64 dsq_id, u64 reenq_flags) __ksym __weak;
 
 /* The names of 6.12. */
 void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
@@ -90,7 +91,23 @@ s32 scx_bpf_pick_idle_cpu_node(const cpumask_t *cpus_allowed, int node, u64 flag
 s32 scx_bpf_pick_any_cpu(const cpumask_t *cpus_allowed, u64 flags) __ksym;
 s32 scx_bpf_pick_any_cpu_node(const cpumask_t *cpus_allowed, int node, u64 flags) __ksym __weak;
 
+/* CPUs by topology (7.2). */
+s32 scx_bpf_cpu_to_cid(s32 cpu) __ksym __weak;
+s32 scx_bpf_cid_to_cpu(s32 cid) __ksym __weak;
+void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, size_t out__sz) __ksym __weak;
+void scx_bpf_cid_override(const s32 *cpu_to_cid, u32 cpu_to_cid__sz) __ksym __weak;
+void scx_bpf_kick_cid(s32 cid, u64 flags) __ksym __weak;
+s32 scx_bpf_task_cid(const struct task_struct *p) __ksym __weak;
+s32 scx_bpf_this_cid(void) __ksym __weak;
+struct task_struct *scx_bpf_cid_curr(s32 cid) __ksym __weak;
+u32 scx_bpf_nr_cids(void) __ksym __weak;
+u32 scx_bpf_nr_online_cids(void) __ksym __weak;
+u32 scx_bpf_cidperf_cap(s32 cid) __ksym __weak;
+u32 scx_bpf_cidperf_cur(s32 cid) __ksym __weak;
+void scx_bpf_cidperf_set(s32 cid, u32 perf) __ksym __weak;
+
 /* Tasks. */
+struct task_struct *scx_bpf_tid_to_task(u64 tid) __ksym __weak;
 bool scx_bpf_task_running(const struct task_struct *p) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym;
@@ -122,6 +139,8 @@ void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data_len) __ksym
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 #define SCX_OPS_DEFINE(__name, ...)                                     \
 	SEC(".struct_ops.link") struct sched_ext_ops __name = { __VA_ARGS__, };
+#define SCX_OPS_CID_DEFINE(__name, ...)                                 \
+	SEC(".struct_ops.link") struct sched_ext_ops_cid __name = { __VA_ARGS__, };
 #define RESIZABLE_ARRAY(elfsec, arr) arr[1] SEC("." #elfsec "." #arr)
 
 enum uei_sizes {
