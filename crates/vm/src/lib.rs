@@ -5,6 +5,7 @@
 //! starts machines. The communication with the guest is in `schedlab-guest`, which is also the
 //! guest's init and contains the host lane.
 
+mod apt;
 pub mod cache;
 pub mod command;
 pub mod error;
