@@ -54,6 +54,9 @@ find "$doc" -type f -exec chmod 644 {} +
 {
     printf 'schedlab %s\n\nLicensed under MIT or Apache-2.0, at your choice.\n\n' "$version"
     cat "$root/LICENSE-MIT"
+    printf '\n\nFor "schedlab qemu build" the program carries the text of these files, which are\n'
+    printf 'licensed under GPL-2.0-only (/usr/share/common-licenses/GPL-2):\n\n'
+    (cd "$root" && ls crates/vm/qemu/*)
     printf '\n\nThe programs contain these libraries:\n\n'
     cat "$root/scripts/linked.txt"
     (cd "$root" && cargo xtask notices)

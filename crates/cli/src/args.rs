@@ -66,6 +66,9 @@ pub enum Command {
     /// Fetch, list and remove the kernels for `vm`
     #[command(after_long_help = EXAMPLES_KERNEL)]
     Kernel(crate::commands::KernelArgs),
+    /// Build QEMU for guests with several CPUs and a counted clock
+    #[command(after_long_help = crate::commands::EXAMPLES_QEMU)]
+    Qemu(crate::commands::QemuArgs),
     /// Compare schedulers on one workload, simulated and measured
     #[command(after_long_help = EXAMPLES_COMPARE)]
     Compare(Box<CompareArgs>),

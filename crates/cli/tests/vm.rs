@@ -5,7 +5,8 @@
 
 mod common;
 use common::{Done, command, done, kernel_ready as ready, schedlab};
-use serde_json::Value;
+use schedlab_vm::qemu::build;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -219,9 +220,92 @@ fn slices_keep_to_the_schema_and_wrong_requests_are_refused() {
     refused(&["--kernel", "6.18", "--set", "slice=1ms"], 2, &["tunable"]);
     refused(&["--kernel", "6.18", "--golden", "x", "--clock", "live"], 2, &["x"]);
     refused(&["--kernel", "6.18", "--sysctl", "kernel.none=1"], 3, &["kernel/none"]);
-    if schedlab_vm::qemu::Qemu::find().unwrap().number < (8, 1) {
-        refused(&["--kernel", "6.18", "--cpus", "2"], 3, &["QEMU 8.1", "live"]);
+}
+
+/// Runs with several CPUs on the installed QEMU, whether or not schedlab's own is built.
+#[test]
+fn without_the_own_qemu_several_cpus_take_turns_or_are_refused() {
+    if !ready("6.12") {
+        return;
     }
+    let installed = schedlab_vm::qemu::Qemu::find().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = command();
+        command.args(["vm", "hogs:n=2,work=20ms", "--kernel", "6.12", "--cpus", "2"]).args(more);
+        done(&command.env("SCHEDLAB_QEMU", &installed.program).output().unwrap())
+    };
+    let with_quantum = run(&["--quantum", "4us"]);
+    assert_eq!(with_quantum.code, 3, "{}", with_quantum.stderr);
+    assert!(with_quantum.stderr.contains("qemu build"), "{}", with_quantum.stderr);
+    let done = run(&["--json"]);
+    if installed.number < (8, 1) {
+        assert_eq!(done.code, 3, "{}", done.stderr);
+        for words in ["QEMU 8.1", "qemu build", "live"] {
+            assert!(common::flat(&done.stderr).contains(words), "{words}: {}", done.stderr);
+        }
+        return;
+    }
+    // Two runs in turns may differ, which is an error of its own.
+    if done.code == 0 {
+        assert!(done.stdout.contains("cpus-take-turns"), "{}", done.stdout);
+    }
+}
+
+/// Four tasks of fixed work on four CPUs take as long as one alone, in the same trace from a boot
+/// and from a snapshot. Skipped where `schedlab qemu build` has not been run.
+#[test]
+fn cpus_run_at_the_same_time_in_the_own_qemu() {
+    let own = schedlab_vm::Cache::of_user().ok().and_then(|cache| build::find(&cache));
+    if own.is_none() {
+        return schedlab_testing::skip("`schedlab qemu build` has not been run");
+    }
+    if !ready("6.18") {
+        return;
+    }
+    // Each has a CPU of its own, so that where the kernel places them does not matter.
+    let task = |cpu: u32| (format!("t{cpu}"), json!({ "cpus": [cpu], "loop": 1, "run": "60ms" }));
+    let tasks: serde_json::Map<String, Value> = (0..4).map(task).collect();
+    let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
+    std::fs::write(file.path(), json!({ "tasks": tasks }).to_string()).unwrap();
+    let file = file.path().to_str().unwrap();
+    let args = ["vm", file, "--kernel", "6.18", "--cpus", "4", "--json"];
+    let run = json(&args);
+    assert_eq!(setting(&run, "vm.checked"), "2/2");
+    assert!(setting(&run, "vm.machine").contains("quantum=2000"));
+    let warnings = run["warnings"].to_string();
+    assert!(!warnings.contains("cpus-take-turns"), "{warnings}");
+    for task in run["measures"]["tasks"].as_array().unwrap() {
+        let ms = |name: &str| task[name].as_u64().unwrap() / 1_000_000;
+        assert!((60..63).contains(&ms("cpu_time_ns")), "{task}");
+        assert!((60..80).contains(&ms("turnaround_ns")), "a CPU for each: {task}");
+    }
+    let booted = json(&[&args[..], &["--no-snapshot"]].concat());
+    assert_eq!(setting(&run, "vm.trace"), setting(&booted, "vm.trace"));
+    let coarse = json(&[&args[..], &["--quantum", "32us"]].concat());
+    assert_ne!(setting(&run, "vm.identity"), setting(&coarse, "vm.identity"));
+    let loaded = json(&[&args[..], &["--scheduler", "rr"]].concat());
+    assert_eq!(setting(&loaded, "vm.checked"), "2/2");
+    assert_eq!(loaded["measures"]["totals"]["nr_exited"], 4);
+}
+
+/// The command says what it would do, and does nothing without consent.
+#[test]
+fn qemu_is_not_built_without_consent() {
+    let cache = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let mut command = command();
+        command.arg("qemu").args(args).env("SCHEDLAB_CACHE", cache.path()).stdin(Stdio::null());
+        done(&command.output().unwrap())
+    };
+    let asked = run(&["build"]);
+    // Code 3: packages for building are missing here, and are named.
+    let wanted = if asked.code == 3 { "apt-get install " } else { "--yes" };
+    assert!([2, 3].contains(&asked.code) && asked.stderr.contains(wanted), "{}", asked.stderr);
+    assert!(std::fs::read_dir(cache.path()).unwrap().next().is_none(), "nothing was written");
+    let listed = run(&["list"]);
+    assert!(listed.code == 0 && listed.stdout.contains("not built"), "{}", listed.stdout);
+    assert_eq!(run(&["list", "--json"]).stdout.trim(), "[]");
+    assert_eq!(run(&["remove"]).stdout.trim(), "nothing to remove");
 }
 
 /// Writes a program for a guest, without a library: a 64-bit ELF file with one segment that holds

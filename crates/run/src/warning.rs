@@ -262,6 +262,13 @@ warnings! {
             "Transfers (iorun) went to a file in the guest's memory: no task waited for a device, \
              as it would on a disk."
     }
+    /// CPUs of a guest with counted time share one count of instructions.
+    CpusTakeTurns "cpus-take-turns" {
+        cpus_take_turns()
+            "The guest's CPUs took turns and shared one clock: each of n busy CPUs did 1/n of the \
+             work. Order and placement are meaningful, work, waits and latencies are not. \
+             `schedlab qemu build` builds a QEMU in which all CPUs run at the same time."
+    }
     /// Others used the host of a live guest.
     HostLoaded "host-loaded" {
         host_loaded(percent: u64)

@@ -73,8 +73,13 @@ mod tests {
 
     #[test]
     fn every_part_counts_and_paths_do_not() {
-        let qemu = Qemu { program: "q".into(), version: "version 7.2".into(), number: (7, 2) };
-        let setup = Setup { accel: Accel::Counted, nr_cpus: 1, memory_mib: 512 };
+        let qemu = Qemu {
+            program: "q".into(),
+            version: "version 7.2".into(),
+            number: (7, 2),
+            firmware: None,
+        };
+        let setup = Setup::new(Accel::Counted, 1, 512);
         let kernel = Kernel {
             series: "6.18".into(),
             release: "6.18.1".into(),

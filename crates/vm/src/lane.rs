@@ -4,15 +4,16 @@
 //! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`. A
 //! kernel alone uses its own classes; `6.18:FIFO` sets one of its policies for the tasks. With a
 //! counted clock a run is exact, and several may run at the same time; with several CPUs it is run
-//! twice and compared. The guest's trace is read like any trace: measures, timeline and analysis
-//! are made here, with the same code as for every lane.
+//! twice and compared. These CPUs run at the same time in a QEMU of schedlab's own
+//! ([`crate::qemu::build`]); in others they take turns. The guest's trace is read like any trace:
+//! measures, timeline and analysis are made here, with the same code as for every lane.
 
 use crate::command::ShippedScheduler;
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
 use crate::qemu::command::MEMORY_MIB;
-use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
+use crate::qemu::{Accel, Files, Guest, Qemu, Setup, build, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, settings};
 use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC, Message, Request};
@@ -28,6 +29,8 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
+/// Default stretch of time (ns) that each of several CPUs executes before the clock goes on.
+pub const QUANTUM_NS: u64 = 2_000;
 /// Most CPUs of a guest.
 pub const CPUS_MAX: u32 = 64;
 /// The scheduler with this name is the kernel's own.
@@ -87,6 +90,9 @@ pub struct Options {
     pub soak: Option<Duration>,
     /// How the source of a scheduler is compiled.
     pub source: SourceOptions,
+    /// Stretch of counted time (ns) that each of several CPUs executes before the clock goes on;
+    /// `None`: [`QUANTUM_NS`] with a QEMU that can do it, otherwise the CPUs take turns.
+    pub quantum_ns: Option<u64>,
     /// Whether runs with counted time on several CPUs are repeated and compared.
     pub is_compared: bool,
     /// Commands that load a scheduler. A target names one as it names a scheduler.
@@ -102,6 +108,7 @@ impl Default for Options {
             writes: Vec::new(),
             soak: None,
             source: SourceOptions::default(),
+            quantum_ns: None,
             is_compared: true,
             commands: Vec::new(),
         }
@@ -119,6 +126,8 @@ pub struct VmLane {
     /// How guests are run.
     pub options: Options,
     qemu: Qemu,
+    /// The QEMU in which several CPUs with counted time run at the same time.
+    parallel: Option<Qemu>,
     cache: Cache,
     initramfs: Initramfs,
     say: Box<Say>,
@@ -155,9 +164,17 @@ impl VmLane {
     /// A lane with the user's cache.
     pub fn new(options: Options, say: Box<Say>) -> Result<Self, VmError> {
         let cache = Cache::of_user()?;
+        let qemu = Qemu::find_known(&cache)?;
+        let parallel = match build::is_parallel(&qemu.version) {
+            true => Some(qemu.clone()),
+            // A QEMU that the user names is used for everything.
+            false if super::qemu::named().is_some() => None,
+            false => build::find(&cache),
+        };
         Ok(Self {
             options,
-            qemu: Qemu::find_known(&cache)?,
+            qemu,
+            parallel,
             initramfs: guest::initramfs(&cache)?,
             cache,
             say,
@@ -167,10 +184,15 @@ impl VmLane {
 
     /// QEMU and guest, as far as they influence results. Part of the keys of stored results.
     pub fn describe(&self) -> String {
-        let Options { clock, writes, soak, .. } = &self.options;
+        let Options { clock, writes, soak, quantum_ns, .. } = &self.options;
         let soak = soak.map(|soak| format!(" for {soak:?}")).unwrap_or_default();
-        let Self { qemu, initramfs, .. } = self;
-        format!("{}, guest {}, {clock:?} {writes:?}{soak}", qemu.version, initramfs.sha256)
+        let Self { qemu, initramfs, parallel, .. } = self;
+        let parallel = parallel.as_ref().map(|qemu| {
+            format!(", several CPUs {} {}", qemu.version, quantum_ns.unwrap_or(QUANTUM_NS))
+        });
+        let parallel = parallel.unwrap_or_default();
+        let qemu = &qemu.version;
+        format!("{qemu}{parallel}, guest {}, {clock:?} {writes:?}{soak}", initramfs.sha256)
     }
 
     /// Where kernels and snapshots are kept.
@@ -183,9 +205,9 @@ impl VmLane {
         (self.say)(text);
     }
 
-    /// The emulator.
-    pub(crate) fn qemu(&self) -> &Qemu {
-        &self.qemu
+    /// The emulator of a machine.
+    pub(crate) fn qemu(&self, setup: &Setup) -> &Qemu {
+        self.parallel.as_ref().filter(|_| setup.quantum_ns.is_some()).unwrap_or(&self.qemu)
     }
 
     /// The guest's initial file system.
@@ -207,13 +229,26 @@ impl VmLane {
         found
     }
 
-    fn accel(&self, nr_cpus: u32, kernel: &Kernel) -> Result<Accel, VmError> {
+    /// The machine for a kernel.
+    fn setup(&self, nr_cpus: u32, kernel: &Kernel) -> Result<Setup, VmError> {
+        let of = |accel| Setup::new(accel, nr_cpus, MEMORY_MIB);
         match self.options.clock {
-            Clock::Counted => self.qemu.check_counted(nr_cpus).map(|()| Accel::Counted),
+            Clock::Counted if nr_cpus > 1 && self.parallel.is_some() => {
+                let quantum_ns = Some(self.options.quantum_ns.unwrap_or(QUANTUM_NS));
+                Ok(Setup { quantum_ns, ..of(Accel::Counted) })
+            }
+            Clock::Counted if nr_cpus > 1 && self.options.quantum_ns.is_some() => {
+                Err(VmError::Unavailable(format!(
+                    "a quantum needs a QEMU in which CPUs run at the same time, here is {}: \
+                     `schedlab qemu build` builds one",
+                    self.qemu.version
+                )))
+            }
+            Clock::Counted => self.qemu.check_counted(nr_cpus).map(|()| of(Accel::Counted)),
             Clock::Live => {
                 let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
                 let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
-                live::accel(&self.cache, &self.qemu, files, &kernel.sha256, &*self.say)
+                live::accel(&self.cache, &self.qemu, files, &kernel.sha256, &*self.say).map(of)
             }
         }
     }
@@ -227,20 +262,20 @@ impl VmLane {
     ) -> Result<Answer, VmError> {
         let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
         let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
-        let limit = self.options.limit;
+        let (limit, qemu) = (self.options.limit, self.qemu(setup));
         let mut guest = if self.uses_snapshots() {
-            let machine = identity::of_machine(&self.qemu, setup, kernel, &self.initramfs);
+            let machine = identity::of_machine(qemu, setup, kernel, &self.initramfs);
             // A guest looks at the protocol's number once, while it boots.
             let key = format!("{} {MAGIC:x}", machine.sha256());
-            let path = snapshot::ensure(&self.cache, &self.qemu, setup, files, &key, limit)?;
-            snapshot::resume(&self.qemu, setup, files, &path, request)?
+            let path = snapshot::ensure(&self.cache, qemu, setup, files, &key, limit)?;
+            snapshot::resume(qemu, setup, files, &path, request)?
         } else if self.options.clock == Clock::Counted {
-            snapshot::boot_and_run(&self.qemu, setup, files, request, limit)?
+            snapshot::boot_and_run(qemu, setup, files, request, limit)?
         } else {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
             let shared = SharedFile::new().map_err(wrong)?;
             shared.ask(request).map_err(wrong)?;
-            Guest::start(&self.qemu, setup, files, (&[], &[]), shared)?
+            Guest::start(qemu, setup, files, (&[], &[]), shared)?
         };
         guest.wait(limit + self.options.soak.unwrap_or_default() * SLOWDOWN_MAX)?;
         let broken = |what: String| VmError::System(format!("the guest's answer: {what}"));
@@ -313,8 +348,7 @@ impl VmLane {
                 request.cpus
             )));
         }
-        let accel = self.accel(nr_cpus, kernel)?;
-        let setup = Setup { accel, nr_cpus, memory_mib: MEMORY_MIB };
+        let setup = self.setup(nr_cpus, kernel)?;
         let setup_warning = ext.as_ref().and_then(setup_warning);
         let run = GuestRequest {
             workload: request.workload.clone(),
@@ -332,7 +366,7 @@ impl VmLane {
         };
         let message = request.encode();
         let (rest, object) = without_object(request);
-        let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
+        let identity = identity::of_machine(self.qemu(&setup), &setup, kernel, &self.initramfs)
             .with_run(&rest.encode().bytes, &object);
         let command = command.map(|command| command.argv.join(" "));
         Ok(Job { kernel, setup, request: message, identity, command, setup_warning })
@@ -392,6 +426,7 @@ impl Lane for VmLane {
             add(&mut result, "vm.checked", checked);
         }
         result.warnings.extend(job.setup_warning.clone());
+        result.warnings.extend(job.setup.takes_turns().then(Warning::cpus_take_turns));
         result.warnings.extend(load);
         result.warnings.extend(live::race_warning(nr_races));
         Ok(result)

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 const DIR: &str = "verdicts";
 
 /// The machine. Its clock counts, so that times repeat.
-const SETUP: Setup = Setup { accel: Accel::Counted, nr_cpus: 1, memory_mib: MEMORY_VERIFY_MIB };
+const SETUP: Setup = Setup::new(Accel::Counted, 1, MEMORY_VERIFY_MIB);
 
 /// What a kernel's verifier says of a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ impl VmLane {
 
     fn verdict_file(&self, kernel: &Kernel, request: &ExtRequest) -> Result<PathBuf, VmError> {
         let nameless = ExtRequest { name: String::new(), ..request.clone() };
-        let machine = identity::of_machine(self.qemu(), &SETUP, kernel, self.initramfs());
+        let machine = identity::of_machine(self.qemu(&SETUP), &SETUP, kernel, self.initramfs());
         let identity = machine.with_run(&Request::Verify(nameless).encode().bytes, "");
         Ok(self.cache().dir(DIR)?.join(format!("{}.json", identity.sha256())))
     }

@@ -6,11 +6,29 @@ use crate::error::CliResult;
 use crate::output::Out;
 use crate::table;
 
+use schedlab_host::doctor::Check;
+use schedlab_vm::Cache;
+use schedlab_vm::qemu::build;
 use serde_json::{Value, json};
+
+/// Whether the QEMU for several CPUs with a counted clock is built.
+fn parallel_qemu() -> Check {
+    let found = Cache::of_user().map_err(|error| error.to_string());
+    let found = found.and_then(|cache| build::describe(&cache));
+    let is_ok = found.is_ok();
+    Check {
+        name: "QEMU for several CPUs",
+        is_ok,
+        found: found.unwrap_or_else(|why| why),
+        meaning: "guests whose CPUs run at the same counted time; without it they take turns",
+        remedy: if is_ok { "" } else { "schedlab qemu build" },
+    }
+}
 
 /// Runs the command. A missing feature is an answer, not an error, so the exit code is 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
-    let checks = schedlab_host::doctor::doctor();
+    let mut checks = schedlab_host::doctor::doctor();
+    checks.push(parallel_qemu());
     if args.json {
         let entries: Vec<Value> = checks
             .iter()

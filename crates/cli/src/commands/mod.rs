@@ -23,6 +23,7 @@ mod load;
 mod machines;
 mod man;
 mod progress;
+mod qemu;
 mod report;
 mod reproduce;
 mod results;
@@ -50,6 +51,7 @@ pub use export::format_parser;
 pub use inspect::InspectArgs;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
+pub use qemu::{EXAMPLES as EXAMPLES_QEMU, QemuArgs};
 pub use schema::SchemaKind;
 pub use scx::{EXAMPLES as EXAMPLES_SCX, ScxToolArgs};
 pub use trace_file::help_of_trace;
@@ -74,6 +76,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Run(args) => run::run(args, out),
         Command::Vm(args) => vm::vm(args, out),
         Command::Kernel(args) => kernel::kernel(args, out),
+        Command::Qemu(args) => qemu::qemu(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),
         Command::Analyse(args) => analyse::analyse(args, out),

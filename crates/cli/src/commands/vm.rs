@@ -61,6 +61,11 @@ pub struct VmArgs {
     #[arg(long, value_name = "N|LIST", default_value_t = 1,
           value_parser = crate::input::model_cpus)]
     pub cpus: u32,
+    /// Counted time that each of several CPUs executes before the clock goes on [default: 2us]
+    ///
+    /// Needs `schedlab qemu build`. 1us to 1ms.
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = quantum)]
+    pub quantum: Option<Nanos>,
     /// Clock of the guest
     #[arg(long, value_enum, default_value_t)]
     pub clock: ClockArg,
@@ -151,6 +156,7 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         writes: writes?,
         soak: args.soak.map(Duration::from_nanos),
         source: args.scx.options_for_kernel()?,
+        quantum_ns: args.quantum,
         is_compared: true,
         commands: commands(args)?,
     };
@@ -197,6 +203,14 @@ pub fn agree_hz(plan: &mut Plan, guests: Option<&VmLane>, lane: &SimLane) -> Cli
 /// A callback that reports slow steps on stderr.
 pub fn say() -> Box<schedlab_vm::lane::Say> {
     Box::new(|text| output::say(format!("schedlab: {text}")))
+}
+
+/// Reads the value of `--quantum`.
+fn quantum(text: &str) -> Result<Nanos, String> {
+    const ALLOWED: std::ops::RangeInclusive<Nanos> = 1_000..=1_000_000;
+    let ns = input::duration(text)?;
+    let is_allowed = ALLOWED.contains(&ns);
+    is_allowed.then_some(ns).ok_or_else(|| "allowed are 1us to 1ms".into())
 }
 
 /// The file of the guest and the text to write for a `--sysctl` setting.

@@ -58,6 +58,10 @@ const APPEND: &str = "console=ttyS0 quiet panic=-1 reboot=k nokaslr cryptomgr.no
 /// takes the CPU away for long at that moment, and the kernel then panics.
 const APPEND_LIVE: &str = " no_timer_check";
 
+/// Additional parameter for CPUs whose clocks differ by up to a quantum. The kernel would find that
+/// and take the HPET for its clock, which differs as much, and does not compensate.
+const APPEND_ROUNDS: &str = " tsc=reliable";
+
 /// A machine: how it runs, and its CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
@@ -67,6 +71,9 @@ pub struct Setup {
     pub nr_cpus: u32,
     /// Its memory, MiB.
     pub memory_mib: u32,
+    /// With a counted clock: stretch of time (ns) that each CPU executes before the clock goes on.
+    /// `None`: the CPUs take turns. Needs a QEMU of schedlab's own ([`super::build`]).
+    pub quantum_ns: Option<u64>,
 }
 
 /// The files that it boots.
@@ -106,6 +113,16 @@ pub fn memory_in_file(setup: &Setup, is_shared: bool) -> Vec<String> {
 }
 
 impl Setup {
+    /// A machine whose CPUs, if there are several and the clock is counted, take turns.
+    pub const fn new(accel: Accel, nr_cpus: u32, memory_mib: u32) -> Self {
+        Self { accel, nr_cpus, memory_mib, quantum_ns: None }
+    }
+
+    /// Whether its CPUs run one after the other, and share one count of instructions.
+    pub fn takes_turns(&self) -> bool {
+        self.accel == Accel::Counted && self.nr_cpus > 1 && self.quantum_ns.is_none()
+    }
+
     /// The arguments. With placeholders as `files`, they describe the rest of the machine.
     pub fn arguments(&self, files: Files<'_>) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
@@ -115,7 +132,9 @@ impl Setup {
         match self.accel {
             Accel::Counted => {
                 add("-accel tcg -cpu max");
-                add(&format!("-icount shift={SHIFT},align=off,sleep=off"));
+                let quantum = self.quantum_ns.map(|ns| format!(",quantum={ns}"));
+                let quantum = quantum.unwrap_or_default();
+                add(&format!("-icount shift={SHIFT},align=off,sleep=off{quantum}"));
             }
             Accel::Emulated => add("-accel tcg,thread=multi -cpu max"),
             Accel::Kvm => add("-accel kvm -cpu host"),
@@ -135,8 +154,12 @@ impl Setup {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         all.extend(["-kernel".into(), path(files.kernel)]);
         all.extend(["-initrd".into(), path(files.initramfs)]);
-        let live = if self.accel == Accel::Counted { "" } else { APPEND_LIVE };
-        all.extend(["-append".into(), format!("{APPEND}{live}")]);
+        let more = match self.accel {
+            Accel::Counted if self.quantum_ns.is_some() => APPEND_ROUNDS,
+            Accel::Counted => "",
+            Accel::Emulated | Accel::Kvm => APPEND_LIVE,
+        };
+        all.extend(["-append".into(), format!("{APPEND}{more}")]);
         all
     }
 }
@@ -147,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_resumed_guest_is_its_own() {
-        let setup = Setup { accel: Accel::Counted, nr_cpus: 1, memory_mib: 512 };
+        let setup = Setup::new(Accel::Counted, 1, 512);
         let [made, used] =
             [true, false].map(|is_shared| memory_in_file(&setup, is_shared).join(" "));
         assert!(made.contains("share=on,mem-path=/proc/self/fd/14,size=512M"), "{made}");
@@ -157,14 +180,18 @@ mod tests {
     #[test]
     fn only_a_counted_machine_counts() {
         let files = Files { kernel: Path::new("/k with space"), initramfs: Path::new("/i") };
-        let of =
-            |accel| Setup { accel, nr_cpus: 2, memory_mib: MEMORY_MIB }.arguments(files).join("|");
+        let of = |accel| Setup::new(accel, 2, MEMORY_MIB).arguments(files).join("|");
         let counted = of(Accel::Counted);
         assert!(
             counted.contains("-icount|shift=3,align=off,sleep=off") && counted.contains("-smp|2")
         );
         assert!(counted.contains("-kernel|/k with space|"), "paths stay whole");
         assert!(!counted.contains("no_timer_check") && of(Accel::Kvm).contains("no_timer_check"));
+        let setup = Setup { quantum_ns: Some(8_000), ..Setup::new(Accel::Counted, 2, MEMORY_MIB) };
+        let rounds = setup.arguments(files).join("|");
+        assert!(rounds.contains("sleep=off,quantum=8000|") && rounds.ends_with(" tsc=reliable"));
+        assert!(!setup.takes_turns() && Setup::new(Accel::Counted, 2, 512).takes_turns());
+        assert!(!counted.contains("quantum") && !counted.contains("tsc"));
         assert!(!of(Accel::Emulated).contains("icount") && of(Accel::Kvm).contains("-accel|kvm"));
     }
 }

@@ -55,7 +55,7 @@ pub fn accel(
 
 /// Whether a guest boots and answers in time.
 fn boots(qemu: &Qemu, files: Files<'_>) -> bool {
-    let setup = Setup { accel: Accel::Kvm, nr_cpus: 1, memory_mib: MEMORY_MIB };
+    let setup = Setup::new(Accel::Kvm, 1, MEMORY_MIB);
     let Ok(shared) = SharedFile::new() else { return false };
     let Ok(mut guest) = Guest::start(qemu, &setup, files, (&[], &[]), shared) else {
         return false;
@@ -182,14 +182,13 @@ mod tests {
     /// of runs.
     fn after(accel: Accel, nr_cpus: u32, errors: &[&str]) -> (Result<u32, String>, usize) {
         let mut nr_runs = 0;
-        let found =
-            despite_races(&Setup { accel, nr_cpus, memory_mib: MEMORY_MIB }, &|_| (), || {
-                nr_runs += 1;
-                match errors.get(nr_runs - 1) {
-                    Some(text) => Err(VmError::System((*text).into())),
-                    None => Ok(()),
-                }
-            });
+        let found = despite_races(&Setup::new(accel, nr_cpus, MEMORY_MIB), &|_| (), || {
+            nr_runs += 1;
+            match errors.get(nr_runs - 1) {
+                Some(text) => Err(VmError::System((*text).into())),
+                None => Ok(()),
+            }
+        });
         (found.map(|(_, nr_races)| nr_races).map_err(|error| error.to_string()), nr_runs)
     }
 

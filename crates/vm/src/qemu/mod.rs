@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! QEMU: finding it, its command line, and its results.
 
+pub mod build;
 pub mod command;
 pub mod live;
 pub mod process;
@@ -10,8 +11,9 @@ pub mod snapshot;
 use crate::cache::program_key;
 use crate::{Cache, VmError};
 use schedlab_run::file::write_whole;
+use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use command::{Accel, Files, Setup};
@@ -29,14 +31,19 @@ pub struct Qemu {
     pub version: String,
     /// Major and minor number.
     pub number: (u32, u32),
+    /// Directory of its firmware, if it is not where the program looks by itself.
+    pub firmware: Option<PathBuf>,
 }
 
 impl Qemu {
     /// Finds the program in `SCHEDLAB_QEMU`, or else in PATH.
     pub fn find() -> Result<Self, VmError> {
-        let named = std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty());
-        let program = named.map_or_else(|| PathBuf::from(PROGRAM), PathBuf::from);
-        let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+        Self::start(&named().map_or_else(|| PathBuf::from(PROGRAM), PathBuf::from))
+    }
+
+    /// Asks a program for its version.
+    pub(crate) fn start(program: &Path) -> Result<Self, VmError> {
+        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| {
             VmError::Unavailable(format!(
                 "{} cannot be started: {error}. Install it (apt-get install qemu-system-x86), or \
@@ -52,14 +59,13 @@ impl Qemu {
                 program.display()
             ))
         })?;
-        Ok(Self { program, version, number })
+        Ok(Self { program: program.to_owned(), version, number, firmware: None })
     }
 
     /// As [`Self::find`], but the version of an unchanged program is read from the cache. Starting
     /// the program takes as long as a tenth of a short run.
     pub fn find_known(cache: &Cache) -> Result<Self, VmError> {
-        let named = std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty());
-        let path = named.map_or_else(|| in_path(PROGRAM), |name| Some(PathBuf::from(name)));
+        let path = named().map_or_else(|| in_path(PROGRAM), |name| Some(PathBuf::from(name)));
         let Some((program, key)) = path.and_then(|path| program_key(&path).map(|key| (path, key)))
         else {
             return Self::find();
@@ -68,7 +74,7 @@ impl Qemu {
         if let Ok(version) = fs::read_to_string(&known)
             && let Some(number) = number_of(&version)
         {
-            return Ok(Self { program, version, number });
+            return Ok(Self { program, version, number, firmware: None });
         }
         let found = Self::find()?;
         write_whole(&known, found.version.as_bytes())?;
@@ -82,11 +88,17 @@ impl Qemu {
         }
         Err(VmError::Unavailable(format!(
             "counted time with {nr_cpus} CPUs needs QEMU 8.1 or later, here is {}.{}: up to 8.0 a \
-             CPU runs until the next timer and can starve the others for seconds. Use one CPU, \
-             another QEMU (SCHEDLAB_QEMU), `--clock live`, or the simulator",
+             CPU runs until the next timer and can starve the others for seconds. Build one in \
+             which all CPUs run at the same time (`schedlab qemu build`), or use one CPU, another \
+             QEMU (SCHEDLAB_QEMU), `--clock live`, or the simulator",
             self.number.0, self.number.1
         )))
     }
+}
+
+/// The program that the user names.
+pub fn named() -> Option<OsString> {
+    std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty())
 }
 
 /// The file of a command in PATH.
@@ -108,7 +120,7 @@ mod tests {
 
     fn qemu(version: &str) -> Qemu {
         let number = number_of(version).unwrap();
-        Qemu { program: PROGRAM.into(), version: version.into(), number }
+        Qemu { program: PROGRAM.into(), version: version.into(), number, firmware: None }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::shared::SharedFile;
 use crate::{VmError, sys};
 use schedlab_guest::protocol::{EXIT_DONE, stage};
 use schedlab_host::sys as host;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -64,6 +65,8 @@ impl Guest {
         let messages = sys::memory_file(0).map_err(wrong)?;
         let (ours, theirs) = UnixStream::pair().map_err(wrong)?;
         let mut command = Command::new(&qemu.program);
+        // Which firmware it is belongs to the version of a QEMU that has its own.
+        command.args(qemu.firmware.iter().flat_map(|dir| [OsStr::new("-L"), dir.as_os_str()]));
         command.args(setup.arguments(files)).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::from(messages.try_clone().map_err(wrong)?));
