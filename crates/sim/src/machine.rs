@@ -4,11 +4,12 @@
 use schedlab_run::{MachineFile, MachineSpec};
 
 /// The presets: name, and the text of the file.
-pub const PRESETS: [(&str, &str); 11] = [
+pub const PRESETS: [(&str, &str); 12] = [
     ("laptop", include_str!("../../../machines/laptop.toml")),
     ("server-2x32", include_str!("../../../machines/server-2x32.toml")),
     ("pi", include_str!("../../../machines/pi.toml")),
     ("guest-counted", include_str!("../../../machines/guest-counted.toml")),
+    ("guest-counted-smp", include_str!("../../../machines/guest-counted-smp.toml")),
     ("S0", include_str!("../../../machines/S0.toml")),
     ("S2", include_str!("../../../machines/S2.toml")),
     ("S3-a", include_str!("../../../machines/S3-a.toml")),
