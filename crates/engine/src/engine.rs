@@ -15,6 +15,7 @@ use crate::locks::Locks;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::stack::Stack;
+use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
     CgroupId, Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
@@ -46,6 +47,8 @@ pub(crate) struct Engine<'a, S> {
     pub device: DeviceQueue,
     pub objects: Objects,
     pub custody: Custody,
+    /// The user half of the scheduler, if it has one.
+    pub user: Option<User>,
     pub outcome: SimOutcome,
     /// State for the observer, if there is one.
     pub watch: Option<Watch<'a>>,
@@ -74,7 +77,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let tells_queues =
             sink.wants_queues() && stack.classes().iter().any(|class| class.has_queues());
         let mut clock = Clock::new(machine.nr_cpus(), core.timer_comes(core.tick_nsec));
-        let arrivals = workload.arrivals(config.seed);
+        let mut arrivals = workload.arrivals(config.seed);
+        let user = User::of(config.scheduler, workload);
+        if let Some(user) = &user {
+            user.comes_first(&mut arrivals);
+        }
         for (index, arrival) in arrivals.iter().enumerate() {
             clock.events.push(arrival.release_ns, Due::Release(index as u32));
         }
@@ -88,7 +95,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             core,
             stack,
             costs: machine.costs,
-            tasks: Tasks::new(workload, arrivals),
+            tasks: Tasks::new(workload, arrivals, u64::from(user.is_some())),
+            user,
             clock,
             cpus: Cpus::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
@@ -255,6 +263,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     class.timer(core, token);
                     let class = class.name();
                     self.drain();
+                    if self.core.take_user_wake() {
+                        self.wake_user();
+                    }
                     if self.watch.is_some() {
                         self.note_cause(&Cause::Timer { class });
                     }

@@ -85,14 +85,17 @@ pub struct Tasks {
     begins_with: Vec<Option<(Arc<SchedAttr>, Arc<CpuMask>)>>,
     /// Tasks that have not exited, future arrivals included.
     nr_live: u64,
+    /// Tasks that no run waits for: they are not counted above.
+    nr_uncounted: u64,
 }
 
 impl Tasks {
-    /// No task exists yet; `arrivals` will be released.
-    pub fn new(workload: &Workload, arrivals: Vec<Arrival>) -> Self {
+    /// No task exists yet; `arrivals` will be released, `nr_uncounted` of which never exit.
+    pub fn new(workload: &Workload, arrivals: Vec<Arrival>, nr_uncounted: u64) -> Self {
         Self {
             execs: Vec::new(),
-            nr_live: arrivals.len() as u64,
+            nr_live: arrivals.len() as u64 - nr_uncounted,
+            nr_uncounted,
             arrivals,
             nr_forked: vec![0; workload.tasks.len()],
             begins_with: vec![None; workload.tasks.len()],
@@ -139,7 +142,8 @@ impl Tasks {
     pub fn check_counts(&self, nr_exited: u64) {
         let forked: u64 = self.nr_forked.iter().map(|nr| u64::from(*nr)).sum();
         let created = self.arrivals.len() as u64 + forked;
-        assert_eq!(self.nr_live + nr_exited, created, "tasks came from nowhere or were forgotten");
+        let counted = self.nr_live + self.nr_uncounted + nr_exited;
+        assert_eq!(counted, created, "tasks came from nowhere or were forgotten");
         assert!(self.execs.len() as u64 <= created, "a task was created twice");
     }
 

@@ -44,6 +44,7 @@ mod simulation;
 mod stack;
 mod step;
 mod ticks;
+mod user;
 mod wake;
 
 pub use config::{SimConfig, SimOutcome};
@@ -93,14 +94,19 @@ fn prepare<'a, S: TraceSink>(
     Ok(engine)
 }
 
-/// The workload with the groups for its sessions, if the scheduler makes such groups.
+/// The workload with the groups for its sessions, if the scheduler makes such groups, and with the
+/// task of the scheduler's user half, if it has one.
 pub fn grouped<'w>(
     workload: &'w Workload,
     config: &SimConfig<'_>,
 ) -> Result<Cow<'w, Workload>, SimError> {
-    if !has_autogroups(config.options) {
-        return Ok(Cow::Borrowed(workload));
+    let mut grouped = Cow::Borrowed(workload);
+    if has_autogroups(config.options) {
+        let own = workload.with_autogroups();
+        grouped = Cow::Owned(own.map_err(|error| SimError::Workload(error.to_string()))?);
     }
-    let grouped = workload.with_autogroups();
-    grouped.map(Cow::Owned).map_err(|error| SimError::Workload(error.to_string()))
+    if let Some(half) = config.scheduler.user_half() {
+        grouped = Cow::Owned(half.added_to(&grouped));
+    }
+    Ok(grouped)
 }

@@ -104,6 +104,9 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn step_once(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        if self.is_user(self.tasks[task].spec) {
+            return self.user_step(cpu, task);
+        }
         let exec = &mut self.tasks[task];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
@@ -127,13 +130,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Sleep(ns) => self.sleep_until(task, now.saturating_add(ns)),
             Step::Timer { timer, period, mode } => self.timer(task, timer, period, mode),
             Step::Io { direction, bytes, sync } => self.io(task, direction, bytes, sync),
-            Step::Yield => {
-                let (class, core) = self.class(self.core.task(task).class);
-                class.yield_task(core, cpu);
-                self.drain();
-                self.tasks[task].yielded = true;
-                Next::Yield
-            }
+            Step::Yield => self.yields(cpu, task),
             // The child exists, and may preempt, when the work of the fork is done.
             Step::Fork { .. } if self.costs.fork_ns > 0 => {
                 self.call_first(task, self.costs.fork_ns, step)
@@ -171,6 +168,15 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             step => self.first_object_step(cpu, task, step),
         }
+    }
+
+    /// The running task of `cpu` calls sched_yield.
+    pub(crate) fn yields(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        let (class, core) = self.class(self.core.task(task).class);
+        class.yield_task(core, cpu);
+        self.drain();
+        self.tasks[task].yielded = true;
+        Next::Yield
     }
 
     /// A task sets a tunable of the scheduler.

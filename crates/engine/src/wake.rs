@@ -86,6 +86,9 @@ impl<S: TraceSink> Engine<'_, S> {
             release_ns: self.core.now,
             comm: Comm::new(&name),
         });
+        if self.is_user(spec) {
+            self.core.user_half = Some(id);
+        }
         let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
         self.sink.task(id, &info);
         self.tasks.push(

@@ -30,4 +30,5 @@ pub use boundary::core::{Core, LockDomain, PreemptCheck, Rq, Task, TaskState, Ti
 pub use boundary::explain::{BandwidthStats, Explain};
 pub use boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use boundary::options::{OptionError, Options, Tunable, TunableKind, Words};
+pub use boundary::user::{UserHalf, UserNext};
 pub use scheduler::{Claims, Make, Scheduler, Stack};

@@ -3,6 +3,7 @@
 
 use crate::boundary::class::SchedClass;
 use crate::boundary::options::{Options, Tunable};
+use crate::boundary::user::UserHalf;
 use schedlab_model::{CgroupSpec, Costs, Machine, Preempt};
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +29,10 @@ type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, Stri
 
 /// Makes the stack of classes of one run from the tunables, the machine and the control groups.
 #[derive(Clone)]
-pub struct Make(Arc<MakeStack>);
+pub struct Make {
+    stack: Arc<MakeStack>,
+    user_half: Option<UserHalf>,
+}
 
 impl Make {
     /// A factory that never fails.
@@ -45,7 +49,13 @@ impl Make {
         + Sync
         + 'static,
     ) -> Self {
-        Self(Arc::new(make))
+        Self { stack: Arc::new(make), user_half: None }
+    }
+
+    /// This factory, whose schedulers have a user half if it is `Some`.
+    #[must_use]
+    pub fn with_user_half(self, user_half: Option<UserHalf>) -> Self {
+        Self { user_half, ..self }
     }
 }
 
@@ -83,6 +93,11 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
+    /// Its user half, if one decides in the run.
+    pub fn user_half(&self) -> Option<&UserHalf> {
+        self.make.user_half.as_ref()
+    }
+
     /// A fresh stack of classes for one run, highest priority first.
     ///
     /// # Errors
@@ -93,7 +108,7 @@ impl Scheduler {
         machine: &Machine,
         cgroups: &[CgroupSpec],
     ) -> Result<Stack, String> {
-        (self.make.0)(options, machine, cgroups)
+        (self.make.stack)(options, machine, cgroups)
     }
 }
 

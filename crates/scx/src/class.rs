@@ -21,7 +21,8 @@ use schedlab_model::{CgroupSpec, Change, CpuId, Machine, Policy, SchedAttr, Task
 use schedlab_sched::boundary::core::PreemptCheck;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{
-    Balances, ClassTraits, Core, DequeueFlags, EnqueueFlags, Explain, SchedClass, WakeFlags,
+    Balances, ClassTraits, Core, DequeueFlags, EnqueueFlags, Explain, SchedClass, UserNext,
+    WakeFlags,
 };
 
 /// The timer of loading.
@@ -77,6 +78,16 @@ impl ExtClass {
         let mut ext = self.with(core);
         ext.on(cpu, is_held);
         ext
+    }
+
+    /// The scheduler and the core, executed on `cpu` by the user half.
+    pub(super) fn on_user<'a>(&'a mut self, core: &'a mut Core, cpu: CpuId) -> Ext<'a> {
+        self.on(core, cpu, false)
+    }
+
+    /// The core's state.
+    pub(super) fn state_mut(&mut self) -> &mut ExtState {
+        &mut self.state
     }
 
     fn leader_of(&mut self, core: &Core, task: TaskId) -> TaskId {
@@ -455,7 +466,14 @@ impl SchedClass for ExtClass {
         }
     }
 
+    fn user_step(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) -> Option<UserNext> {
+        Some(self.step_of_user(core, cpu, task))
+    }
+
     fn timer(&mut self, core: &mut Core, token: u64) {
+        if super::user::is_timer(token) {
+            return self.user_timer(core, token);
+        }
         let now = core.now;
         let is_enabled = self.state.status == Status::Enabled;
         let mut ext = self.on(core, CpuId(0), false);

@@ -8,6 +8,7 @@ use super::consts::{PF_EXITING, PF_FORKNOEXEC};
 use super::entity::{Entity, Words};
 use super::ops::Callback;
 use super::state::{ExtState, OpsTimer};
+pub use super::user::USER_PID;
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
 use schedlab_sched::Core;
 use schedlab_sched::boundary::core::TaskState;
@@ -107,17 +108,20 @@ impl Kernel<'_> {
 
     /// Process id.
     pub fn pid(&self, p: TaskId) -> u32 {
-        PID_BASE + p.0
+        self.user_pid(p).unwrap_or(PID_BASE + p.0)
     }
 
     /// Process id of the first thread of its process.
     pub fn tgid(&self, p: TaskId) -> u32 {
-        PID_BASE + self.state.task(p).tgid
+        self.user_pid(p).unwrap_or(PID_BASE + self.state.task(p).tgid)
     }
 
     /// The task with this process id, if it has not exited.
     pub fn task_from_pid(&self, pid: u32) -> Option<TaskId> {
-        let id = TaskId(pid.checked_sub(PID_BASE)?);
+        let id = match self.core.user_half.filter(|_| pid == USER_PID) {
+            Some(user) => user,
+            None => TaskId(pid.checked_sub(PID_BASE)?),
+        };
         let task = self.core.tasks.get(id.index())?;
         (task.state != TaskState::Dead).then_some(id)
     }
@@ -353,6 +357,12 @@ impl Kernel<'_> {
     /// Runnable tasks of `cpu`, of all classes (`rq->nr_running`).
     pub fn rq_nr_running(&self, cpu: CpuId) -> u32 {
         self.core.rq(cpu).nr_running
+    }
+
+    /// CPU time of all tasks on `cpu` (ns).
+    pub fn cpu_busy_ns(&self, cpu: CpuId) -> Nanos {
+        let classes = 0..schedlab_sched::boundary::core::CLASSES_MAX as u8;
+        classes.map(|class| self.core.class_exec_runtime(cpu, class)).sum()
     }
 
     /// The CPU whose run queue the callback holds (`scx_bpf_locked_rq`).

@@ -27,6 +27,7 @@ mod run;
 mod stack;
 mod state;
 mod task;
+mod user;
 mod watchdog;
 
 pub use class::ExtClass;
@@ -36,7 +37,7 @@ pub use kernel::Kernel;
 pub use kfuncs::DsqIter;
 pub use ops::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Locator, Ops, OpsFault, OpsInfo,
-    OpsResult,
+    OpsResult, UserWait,
 };
 pub use options::{ExtOptions, OnError, SCX_CORE};
 pub use rules::{CORES, CoreRules};

@@ -207,6 +207,15 @@ pub type Locator = fn() -> Option<String>;
 /// Result of a callback without a value.
 pub type OpsResult = Result<(), OpsFault>;
 
+/// What the user half of a scheduler waits for after a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UserWait {
+    /// This time of the run (ns); `None`: only [`Kernel::wake_user_half`] wakes it.
+    Until(Option<schedlab_model::Nanos>),
+    /// Nothing: it called sched_yield.
+    Yield,
+}
+
 /// A BPF scheduler. Arguments and meaning are those of `struct sched_ext_ops`. The defaults return
 /// what the kernel assumes for a missing callback.
 #[allow(unused_variables, reason = "the defaults need no argument")]
@@ -405,6 +414,10 @@ pub trait Ops: Send {
     /// The scheduler is about to be unloaded, or has crashed: nothing of it has been taken away
     /// yet. Called once or more; it must not change anything that the run depends on.
     fn before_unload(&mut self, k: &mut Kernel<'_>) {}
+    /// The user half, task `p`, does a step. An error says what the program did wrong.
+    fn user_step(&mut self, k: &mut Kernel<'_>, p: TaskId) -> Result<UserWait, OpsFault> {
+        Ok(UserWait::Until(None))
+    }
     /// A timer set with [`Kernel::start_timer`] expires.
     fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {
         Ok(())

@@ -11,6 +11,7 @@ use super::notes::{Kick, Notes};
 use super::ops::{Callback, Callbacks, ExitInfo, Locator, OpsInfo};
 use super::options::ExtOptions;
 use super::task::{ExtTask, NIL};
+use super::user::UserState;
 use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, TaskId, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -192,6 +193,8 @@ pub struct ExtState {
     pub late_kicks: BTreeSet<CpuId>,
     /// CPUs with kicks.
     pub kicking: Vec<CpuId>,
+    /// The scheduler's user half.
+    pub user: UserState,
     /// Timers of the scheduler by token.
     pub timers: BTreeMap<u64, OpsTimer>,
     /// The watchdog's next check; `None`: no check is set.
@@ -277,6 +280,7 @@ impl ExtState {
             deferring: Vec::new(),
             kicking: Vec::new(),
             late_kicks: BTreeSet::new(),
+            user: UserState::default(),
             timers: BTreeMap::new(),
             next_check: None,
             loaded_at: 0,

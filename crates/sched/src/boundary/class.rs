@@ -22,6 +22,7 @@
 use crate::boundary::core::{Core, LockDomain, PreemptCheck};
 use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::user::UserNext;
 use schedlab_model::program::SchedTunable;
 use schedlab_model::{CgroupSpec, Change, CpuId, Nanos, Policy, TaskId};
 
@@ -333,6 +334,12 @@ pub trait SchedClass: Explain + Send {
 
     /// A timer of this class, started with [`Core::start_timer`], has expired. Default: nothing.
     fn timer(&mut self, _core: &mut Core, _token: u64) {}
+
+    /// `task`, the user half of the scheduler, has used the CPU time of a step on `cpu`: its program
+    /// does the step. `None`: the user half is not of this class. Default: it is not.
+    fn user_step(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) -> Option<UserNext> {
+        None
+    }
 
     /// The slice (ns) that sched_rr_get_interval(2) reports; 0: none. Default: 0.
     fn get_rr_interval(&self, _core: &Core, _task: TaskId) -> Nanos {

@@ -205,6 +205,8 @@ pub struct Core {
     pub random: Stream,
     /// Work since the engine last read it.
     pub work: Work,
+    /// The task of the scheduler's user half, once it exists.
+    pub user_half: Option<TaskId>,
     /// Circumstances of the present wake-up or fork. Valid while a task is enqueued that wakes, is
     /// new, or was just moved off a CPU that it may not use any more.
     pub wake_flags: WakeFlags,
@@ -235,6 +237,8 @@ pub struct Core {
     has_requests: bool,
     /// Whether a class called [`Core::request_reclass`].
     reclass: bool,
+    /// Whether a class called [`Core::wake_user_half`].
+    wakes_user_half: bool,
     current_class: u8,
     /// Number and time of the latest tick, since most questions are about it.
     jiffy: u64,
@@ -270,6 +274,7 @@ impl Core {
             cgroups,
             random,
             work: Work::default(),
+            user_half: None,
             wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
             taken_over: 0,
@@ -287,6 +292,7 @@ impl Core {
             failure: None,
             has_requests: false,
             reclass: false,
+            wakes_user_half: false,
             current_class: 0,
             jiffy: 0,
             jiffy_start: 0,
@@ -699,6 +705,17 @@ impl Core {
     #[doc(hidden)]
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
+    }
+
+    /// Wakes the scheduler's user half if it sleeps. Only in [`crate::SchedClass::timer`].
+    pub fn wake_user_half(&mut self) {
+        self.wakes_user_half = true;
+    }
+
+    /// Whether [`Core::wake_user_half`] was called since the last call.
+    #[doc(hidden)]
+    pub fn take_user_wake(&mut self) -> bool {
+        std::mem::take(&mut self.wakes_user_half)
     }
 
     /// Whether [`Core::request_reclass`] was called since the last call.
