@@ -507,6 +507,9 @@ pub struct SimArgs {
     /// What to show of a .bpf.c.
     #[command(flatten)]
     pub inspect: crate::commands::InspectArgs,
+    /// The user program of a .bpf.c.
+    #[command(flatten)]
+    pub user: crate::commands::ScxUserArgs,
 }
 
 /// Arguments of `explain`.

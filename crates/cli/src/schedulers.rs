@@ -6,6 +6,7 @@
 //! command, `--set linux-6.12:base_slice=3ms` for one of them.
 
 use crate::args::{ScxArgs, ScxChecks};
+use crate::commands::UserSpec;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use schedlab_run::place::allowed_words;
@@ -59,6 +60,8 @@ pub struct Schedulers {
     /// What to keep of the next run of a compiled scheduler.
     wanted: Option<Wanted>,
     inspector: RefCell<Option<Arc<Inspector>>>,
+    /// The user program of a compiled scheduler.
+    user: Option<UserSpec>,
     /// Aliases that the program has already explained on stderr.
     said: RefCell<BTreeSet<String>>,
 }
@@ -87,6 +90,11 @@ impl Schedulers {
     /// These schedulers, of whose next run `wanted` is kept. For one run of a compiled scheduler.
     pub fn inspecting(self, wanted: Option<Wanted>) -> Self {
         Self { wanted, ..self }
+    }
+
+    /// These schedulers, next to whose runs this user program runs.
+    pub fn with_user_program(self, user: Option<UserSpec>) -> Self {
+        Self { user, ..self }
     }
 
     /// What was kept of the last run of the compiled scheduler; `None`: nothing was wanted.
@@ -207,6 +215,10 @@ impl Schedulers {
             Some(wanted) => self.inspect(name, &plain, wanted)?,
             None => plain.clone(),
         };
+        let native = match &self.user {
+            Some(user) => native.with_user_program(user_program(user)),
+            None => native,
+        };
         let arrays = native.array_options();
         let values: Vec<(String, String)> = own()
             .filter(|set| arrays.contains(&set.name))
@@ -249,7 +261,7 @@ impl Schedulers {
 
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     fn compile(&self, name: &str, path: &Path) -> CliResult<Compiled> {
-        let _ = (path, &self.scx, &self.wanted);
+        let _ = (path, &self.scx, &self.wanted, &self.user);
         Err(CliError::new(
             Exit::Unavailable,
             format!("{name}: schedulers are compiled on x86-64 Linux only"),
@@ -283,6 +295,18 @@ fn compile_options(
         is_checked: scx.checks == ScxChecks::On,
         is_counted: false,
         cache: Cache::of_user().ok().map(|cache| cache.root().join("native")),
+    }
+}
+
+/// A user program as the simulator takes it.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn user_program(user: &UserSpec) -> schedlab_scx_native::UserProgram {
+    schedlab_scx_native::UserProgram {
+        command: user.command.clone(),
+        types: Arc::clone(&user.types),
+        kernel: user.kernel.clone(),
+        limit: std::time::Duration::from_secs(user.limit_s),
+        step_ns: user.step_ns,
     }
 }
 

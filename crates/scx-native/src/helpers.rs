@@ -11,7 +11,6 @@ use super::text;
 use super::touch;
 use schedlab_model::{CgroupId, TaskId};
 use schedlab_scx::Kernel;
-use schedlab_scx::kernel::PID_BASE;
 
 /// The task of a pointer that the scheduler passes. Any other pointer ends the callback.
 pub fn task(run: &super::run::Run, p: u64, function: &str) -> Result<TaskId, String> {
@@ -114,7 +113,7 @@ pub extern "C" fn this_cpu_ptr(p: u64) -> u64 {
 
 pub extern "C" fn task_from_pid(pid: i32) -> u64 {
     ok(with(|k, run| {
-        let known = u32::try_from(pid).ok().filter(|pid| *pid >= PID_BASE);
+        let known = u32::try_from(pid).ok();
         let Some(task) = known.and_then(|pid| k.task_from_pid(pid)) else { return Ok(0) };
         let p = run.tasks.show(k, &mut run.groups, task)?;
         run.tasks.acquire(p);

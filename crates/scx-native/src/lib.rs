@@ -46,6 +46,7 @@ mod tasks;
 mod text;
 mod thunks;
 mod touch;
+mod user;
 mod zone;
 
 pub use compile::{CompileOptions, find_clang};
@@ -53,6 +54,7 @@ pub use error::NativeError;
 pub use guard::LIMIT_S;
 pub use inspect::Inspector;
 pub use options::OptionInfo;
+pub use user::UserProgram;
 
 use options::Chosen;
 use program::Program;
@@ -68,6 +70,7 @@ pub struct NativeScheduler {
     compile: CompileOptions,
     chosen: Chosen,
     inspector: Option<Arc<Inspector>>,
+    user: Option<Arc<UserProgram>>,
 }
 
 impl NativeScheduler {
@@ -75,7 +78,7 @@ impl NativeScheduler {
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let program = Arc::new(Program::compile(source, options)?);
         let (compile, chosen) = (options.clone(), Chosen::default());
-        Ok(Self { program, compile, chosen, inspector: None })
+        Ok(Self { program, compile, chosen, inspector: None, user: None })
     }
 
     /// This scheduler with these options: `name` and `value`.
@@ -88,6 +91,12 @@ impl NativeScheduler {
     #[must_use]
     pub fn inspected_by(&self, inspector: &Arc<Inspector>) -> Self {
         Self { inspector: Some(Arc::clone(inspector)), ..self.clone() }
+    }
+
+    /// This scheduler, next to which its user program runs.
+    #[must_use]
+    pub fn with_user_program(&self, user: UserProgram) -> Self {
+        Self { user: Some(Arc::new(user)), ..self.clone() }
     }
 
     /// Names of the maps and variables that an inspector can show.
@@ -110,8 +119,11 @@ impl NativeScheduler {
         &self,
         given: &[(String, String)],
     ) -> Result<Option<MissingSetup>, NativeError> {
+        if self.user.is_some() {
+            return Ok(None);
+        }
         let machine = options::MachineWords { nr_cpus: 1, hz: 250 };
-        let ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?;
+        let ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine, None)?;
         if ops.has_setup() {
             return Ok(None);
         }
@@ -128,7 +140,7 @@ impl NativeScheduler {
     /// Makes an instance for a run on a machine of `nr_cpus` CPUs with `hz` ticks per second.
     pub fn ops(&self, nr_cpus: u32, hz: u32) -> Result<Box<dyn Ops>, NativeError> {
         let machine = options::MachineWords { nr_cpus, hz };
-        let mut ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?;
+        let mut ops = ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine, None)?;
         ops.run.inspector.clone_from(&self.inspector);
         Ok(Box::new(ops))
     }

@@ -533,6 +533,23 @@ impl BpfMap {
         true
     }
 
+    /// The key after `key`, or the first one: in an array by index, in a hash by the keys' bytes.
+    pub fn next_key(&self, key: Option<&[u8]>) -> Option<Vec<u8>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        match &self.store {
+            Store::Array { .. } => {
+                let next = key.map_or(0, |key| index_of(key).saturating_add(1));
+                let next = if next < self.def.max_entries { next } else { return None };
+                Some((next as u32).to_le_bytes().to_vec())
+            }
+            Store::Hash { elements, .. } => {
+                let after = key.map_or(Unbounded, Excluded);
+                elements.range::<[u8], _>((after, Unbounded)).next().map(|(key, _)| key.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is storage of tasks.
     pub fn is_task_storage(&self) -> bool {
         self.def.map_type == 29
@@ -543,6 +560,14 @@ impl BpfMap {
         match &mut self.store {
             Store::Arena(arena) => arena.alloc(at, nr),
             _ => 0,
+        }
+    }
+
+    /// The arena is at this address from now on, before anything is allocated.
+    pub fn move_arena(&mut self, base: u64, len: u64) {
+        if let Store::Arena(arena) = &mut self.store {
+            arena.base = base;
+            arena.used.truncate((len / PAGE) as usize);
         }
     }
 

@@ -12,14 +12,16 @@ use super::program::Program;
 use super::run::Run;
 use super::setup::Setup;
 use super::storage;
+use super::user::User;
 use super::zone::{Block, put};
 use schedlab_model::machine::Topology;
 use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
 use schedlab_scx::consts;
 use schedlab_scx::{
     Callback, Callbacks, CgroupInitArgs, Events, ExitInfo, InitTaskArgs, Kernel, Locator, Ops,
-    OpsFault, OpsInfo, OpsResult,
+    OpsFault, OpsInfo, OpsResult, UserWait,
 };
+use schedlab_scx_record::Live;
 use std::sync::Arc;
 
 /// Layouts of arguments that are structs (vmlinux.h); they are small and fixed.
@@ -49,14 +51,17 @@ pub struct NativeOps {
     /// What the user program would set up, until it is applied.
     setup: Option<Setup>,
     chosen: Chosen,
+    /// The user program, if it runs.
+    pub(super) user: Option<User>,
 }
 
 impl NativeOps {
-    /// Loads `program` for a machine.
+    /// Loads `program` for a machine. `user`: its user program, which has made this setup.
     pub fn new(
         program: Arc<Program>,
         chosen: &Chosen,
         machine: MachineWords,
+        user: Option<(Live, Setup)>,
     ) -> Result<Self, NativeError> {
         let mut run = Run::new(Arc::clone(&program), chosen, machine)?;
         let (object, section, offset) = program.ops;
@@ -94,7 +99,13 @@ impl NativeOps {
         // These keep the structs of tasks up to date, whether the scheduler has them or not.
         let own = [Callback::SetCpumask, Callback::ExitTask, Callback::Timer, Callback::Init];
         info.callbacks = Callbacks(info.callbacks.0 | Callbacks::of(&own).0);
-        let setup = Setup::of(&info.name, &program.source, program.setup.as_deref())?;
+        let (user, setup) = match user {
+            Some((live, setup)) => (Some(User::new(live, &mut run)?), setup),
+            None => {
+                let file = program.setup.as_deref();
+                (None, Setup::of(&info.name, &program.source, file)?)
+            }
+        };
         if let Some(why) = &setup.refuse {
             return Err(NativeError::Refused(format!("scheduler {}: {why}", info.name)));
         }
@@ -102,7 +113,7 @@ impl NativeOps {
         let (setup, chosen) = (Some(setup), chosen.clone());
         let args = run.zone.block(args::SIZE);
         run.flags = info.flags;
-        Ok(Self { run, info, functions, args, setup, chosen })
+        Ok(Self { run, info, functions, args, setup, chosen, user })
     }
 
     /// Refuses a machine that its setup is not for.
@@ -530,6 +541,10 @@ impl Ops for NativeOps {
         if let Some(inspector) = &self.run.inspector {
             inspector.ends(k, &self.run);
         }
+    }
+
+    fn user_step(&mut self, k: &mut Kernel<'_>, p: TaskId) -> Result<UserWait, OpsFault> {
+        self.step_user(k, p)
     }
 
     fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {

@@ -240,13 +240,13 @@ impl NativeOps {
         Ok(())
     }
 
-    /// Runs a program with an argument, which it may change.
-    fn run_program(
+    /// Runs a program with an argument, which it may change. Returns its result.
+    pub(super) fn call_program(
         &mut self,
         k: &mut Kernel<'_>,
         name: &str,
         context: &mut [u8],
-    ) -> Result<(), OpsFault> {
+    ) -> Result<i32, OpsFault> {
         let Some((object, section, offset)) = function(&self.run.program, name) else {
             return Err(OpsFault(format!("the setup fails: there is no program {name}")));
         };
@@ -255,9 +255,19 @@ impl NativeOps {
         touch::copy_to(block.address(), context);
         let answer = self.call_function(k, address, [block.address(), 0, 0, 0])? as i32;
         touch::copy_from(block.address(), context);
-        match answer {
+        Ok(answer)
+    }
+
+    /// Runs a program of the setup, which must return 0.
+    fn run_program(
+        &mut self,
+        k: &mut Kernel<'_>,
+        name: &str,
+        context: &mut [u8],
+    ) -> Result<(), OpsFault> {
+        match self.call_program(k, name, context)? {
             0 => Ok(()),
-            _ => Err(OpsFault(format!(
+            answer => Err(OpsFault(format!(
                 "the setup fails: {}",
                 self.words(format!("program {name} returned {answer}"))
             ))),

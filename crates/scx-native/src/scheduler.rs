@@ -6,10 +6,10 @@ use super::error::NativeError;
 use super::ops::NativeOps;
 use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
-use super::{CompileOptions, Inspector, NativeScheduler};
+use super::{CompileOptions, Inspector, NativeScheduler, UserProgram};
 use schedlab_model::KernelVersion;
 use schedlab_model::machine::Machine;
-use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, Words};
+use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, UserHalf, Words};
 use schedlab_scx::consts::SLICE_DFL;
 use schedlab_scx::{CORES, ExtOptions, Ops, scheduler, stack_checked};
 use schedlab_scx_source::is_set_by_schedlab;
@@ -70,6 +70,7 @@ struct Forms {
     compile: CompileOptions,
     arrays: Vec<(String, String)>,
     inspector: Option<Arc<Inspector>>,
+    user: Option<Arc<UserProgram>>,
     forms: [OnceLock<Result<Arc<Program>, String>>; CORES.len()],
 }
 
@@ -109,7 +110,8 @@ impl Forms {
             }
         }
         let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
-        let mut ops = NativeOps::new(program, &chosen, words).map_err(text)?;
+        let user = self.user.as_ref().map(|user| user.start(machine)).transpose().map_err(text)?;
+        let mut ops = NativeOps::new(program, &chosen, words, user).map_err(text)?;
         ops.check_machine(&machine.topology).map_err(text)?;
         ops.run.inspector.clone_from(&self.inspector);
         Ok(Box::new(ops))
@@ -143,9 +145,14 @@ impl NativeScheduler {
             compile: self.compile.clone(),
             arrays: arrays.to_vec(),
             inspector: self.inspector.clone(),
+            user: self.user.clone(),
             forms: Default::default(),
         };
         let _ = forms.slot(self.program.kernel).set(Ok(Arc::clone(&self.program)));
+        let user_half = self.user.as_ref().map(|user| UserHalf {
+            command: user.command.iter().map(|word| word.to_string_lossy().into()).collect(),
+            step_ns: user.step_ns,
+        });
         Ok(Scheduler {
             name: name.to_owned().into(),
             summary: "a scheduler for sched_ext, compiled for this machine".into(),
@@ -155,7 +162,8 @@ impl NativeScheduler {
             make: Make::fallible(move |options, machine, cgroups| {
                 let ops = forms.ops(&own, options, machine)?;
                 stack_checked(ops, options, machine, cgroups)
-            }),
+            })
+            .with_user_half(user_half),
             ..like
         })
     }

@@ -197,7 +197,7 @@ pub fn layout(words: &[Word], machine: &Machine<'_>) -> Result<Vec<u8>, String> 
 
 impl Setup {
     /// Reads a setup. `origin` is where it comes from.
-    fn parse(text: &str, origin: &str) -> Result<Self, NativeError> {
+    pub(super) fn parse(text: &str, origin: &str) -> Result<Self, NativeError> {
         toml::from_str(text)
             .map_err(|error| NativeError::Refused(format!("the setup {origin}: {error}")))
     }

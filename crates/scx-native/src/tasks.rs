@@ -307,7 +307,8 @@ impl Tasks {
         let base = self.address(slot);
         // SAFETY: the struct is ours, and within the mapping.
         unsafe { std::ptr::write_bytes(base as *mut u8, 0, self.layout.size) };
-        let leader = TaskId(k.tgid(task) - schedlab_scx::kernel::PID_BASE);
+        let leader = k.tgid(task).checked_sub(schedlab_scx::kernel::PID_BASE);
+        let leader = leader.map_or(task, TaskId);
         let leader = match leader == task {
             true => base,
             false => self.slot_of.get(leader.index()).map_or(base, |slot| match *slot {

@@ -10,7 +10,9 @@
 //!
 //! Source of the encoding: AddressSanitizer (compiler-rt/lib/asan/asan_mapping.h of LLVM).
 
+use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Distance of the shadow: the compiler's own constant for x86-64.
@@ -21,6 +23,9 @@ pub const ZONES_START: u64 = 0x2000_0000_0000;
 
 /// Size of a zone.
 const SLOT: u64 = 1 << 36;
+
+/// End of the addresses at which memory can be shared with another process.
+const SHARED_END: u64 = ZONES_START;
 
 /// Number of zones.
 const NR_SLOTS: u64 = 256;
@@ -75,6 +80,8 @@ struct Inner {
     base: u64,
     is_checked: bool,
     room: Mutex<Room>,
+    /// Memory outside of the slot, shared with another process.
+    shared: Mutex<Vec<Range<u64>>>,
 }
 
 /// What is not handed out yet.
@@ -102,6 +109,14 @@ impl Drop for Inner {
         unsafe {
             libc::munmap(shadow_of(self.base) as *mut _, (SLOT / 8) as usize);
             libc::munmap(self.base as *mut _, SLOT as usize);
+        }
+        for range in self.shared.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let len = (range.end - range.start) as usize;
+            // SAFETY: mappings that `share` has made.
+            unsafe {
+                libc::munmap(shadow_of(range.start) as *mut _, len / 8);
+                libc::munmap(range.start as *mut _, len);
+            }
         }
     }
 }
@@ -134,7 +149,8 @@ impl Zone {
             match map(base, GUARD, libc::PROT_NONE, libc::MAP_FIXED_NOREPLACE) {
                 Ok(()) => {
                     let room = Room { next: base + GUARD, small: 0..0 };
-                    return Ok(Self(Arc::new(Inner { base, is_checked, room: Mutex::new(room) })));
+                    let (room, shared) = (Mutex::new(room), Mutex::default());
+                    return Ok(Self(Arc::new(Inner { base, is_checked, room, shared })));
                 }
                 Err(error) => last = error,
             }
@@ -166,6 +182,41 @@ impl Zone {
         map(at, len, READ_WRITE, libc::MAP_FIXED)?;
         room.next = at + len + GUARD;
         Ok(at)
+    }
+
+    /// Maps a file that another process has at `range` to the same place, all of whose bytes may be
+    /// used.
+    pub fn share(&self, file: &File, range: &Range<u64>) -> Result<(), String> {
+        let len = range.end.saturating_sub(range.start);
+        let is_whole = len > 0 && range.start.is_multiple_of(GRAIN) && len.is_multiple_of(GRAIN);
+        if !is_whole || range.end > SHARED_END {
+            return Err(format!(
+                "the user program has mapped an arena at {:#x}, where the simulator cannot have \
+                 it: an arena takes a map_extra, such as 1 << 44",
+                range.start
+            ));
+        }
+        // SAFETY: nothing is replaced; the file is not shortened.
+        let got = unsafe {
+            let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+            libc::mmap(range.start as *mut _, len as usize, READ_WRITE, flags, file.as_raw_fd(), 0)
+        };
+        if got as u64 != range.start {
+            if got != libc::MAP_FAILED {
+                // SAFETY: a mapping of ours that nobody knows.
+                unsafe { libc::munmap(got, len as usize) };
+            }
+            return Err(format!(
+                "another run has an arena at {:#x}: run one at a time (--threads 1)",
+                range.start
+            ));
+        }
+        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.push(range.clone());
+        match self.0.is_checked {
+            true => map(shadow_of(range.start), len / 8, READ_WRITE, libc::MAP_FIXED_NOREPLACE),
+            false => Ok(()),
+        }
     }
 
     /// Gives a region its shadow, all of whose bytes may be used. `at` and `len` are multiples of

@@ -11,10 +11,10 @@ use crate::calls::{Answer, Call, data_from, memory_file};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Commands (`enum bpf_cmd`).
-mod command {
+pub(crate) mod command {
     pub const MAP_CREATE: u64 = 0;
     pub const MAP_LOOKUP_ELEM: u64 = 1;
     pub const MAP_UPDATE_ELEM: u64 = 2;
@@ -30,9 +30,13 @@ mod command {
     pub const RAW_TRACEPOINT_OPEN: u64 = 17;
     pub const BTF_LOAD: u64 = 18;
     pub const BTF_GET_FD_BY_ID: u64 = 19;
+    pub const MAP_LOOKUP_AND_DELETE_ELEM: u64 = 21;
     pub const MAP_FREEZE: u64 = 22;
     pub const BTF_GET_NEXT_ID: u64 = 23;
+    pub const MAP_LOOKUP_BATCH: u64 = 24;
+    pub const MAP_LOOKUP_AND_DELETE_BATCH: u64 = 25;
     pub const MAP_UPDATE_BATCH: u64 = 26;
+    pub const MAP_DELETE_BATCH: u64 = 27;
     pub const LINK_CREATE: u64 = 28;
     pub const LINK_UPDATE: u64 = 29;
     pub const LINK_GET_FD_BY_ID: u64 = 30;
@@ -62,7 +66,7 @@ const READ_ONLY: u32 = 1 << 7;
 /// BPF_F_LINK: the struct_ops map is attached by a link, not by its update.
 const BY_LINK: u32 = 1 << 13;
 /// BPF_F_TEST_RUN_ON_CPU: the caller names the CPU.
-const RUN_ON_CPU: u32 = 1;
+pub(crate) const RUN_ON_CPU: u32 = 1;
 /// The program by which the library of the scx schedulers finds out whether the kernel disables
 /// migration in programs. It matters before 6.18 only.
 const LIBRARY_PROBE: &str = "scx_lib_init_probe";
@@ -77,9 +81,9 @@ const MAP_MAX: u64 = 1 << 40;
 /// Largest type information of an object.
 const TYPES_MAX: u64 = 1 << 26;
 /// Longest argument of a program.
-const CONTEXT_MAX: u32 = 1 << 16;
+pub(crate) const CONTEXT_MAX: u32 = 1 << 16;
 /// Most elements of a batch.
-const BATCH_MAX: u32 = 1 << 16;
+pub(crate) const BATCH_MAX: u32 = 1 << 16;
 /// Most elements of an array that are recorded.
 const ELEMENTS_MAX: usize = 1 << 16;
 /// Most runs of programs that are recorded.
@@ -99,7 +103,7 @@ pub(crate) struct Map {
     max_entries: u32,
     flags: u32,
     name: String,
-    types: Option<Rc<Btf>>,
+    types: Option<Arc<Btf>>,
     value_type: u32,
     kernel_type: u32,
     /// Elements of maps that are not arrays.
@@ -118,7 +122,7 @@ struct Program {
 enum Object {
     Map(Map),
     Program(Program),
-    Types(Rc<Btf>),
+    Types(Arc<Btf>),
     Other,
 }
 
@@ -135,7 +139,7 @@ pub(crate) struct Element {
 /// A section of variables: its types, its number there, its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
-    pub(crate) types: Rc<Btf>,
+    pub(crate) types: Arc<Btf>,
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
 }
@@ -164,10 +168,31 @@ pub(crate) struct State {
     pub(crate) thread: u32,
 }
 
+/// What a user program names in a call about a map or a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Target {
+    /// Its name in the source.
+    pub(crate) name: String,
+    pub(crate) key_size: usize,
+    /// Bytes that a user program passes for a value.
+    pub(crate) value_len: usize,
+    /// Whether it is a section of variables.
+    pub(crate) is_section: bool,
+}
+
+/// A section of variables that both halves may change.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) file: File,
+    pub(crate) len: usize,
+    /// Names, offsets and sizes.
+    pub(crate) variables: Vec<(String, usize, usize)>,
+}
+
 /// The answering side of bpf(2).
 #[derive(Debug)]
-pub(crate) struct Bpf<'a> {
-    kernel: &'a Btf,
+pub(crate) struct Bpf {
+    kernel: Arc<Btf>,
     nr_cpus: u32,
     objects: BTreeMap<u64, Object>,
     nr_made: u32,
@@ -184,14 +209,24 @@ pub(crate) struct Bpf<'a> {
 }
 
 /// The argument of a call.
-struct Attr([u8; ATTR]);
+pub(crate) struct Attr([u8; ATTR]);
 
 impl Attr {
-    fn u32(&self, at: usize) -> u32 {
+    /// The argument of a call of bpf(2); `None`: it is at no address of the caller.
+    pub(crate) fn of(call: &Call) -> Option<Self> {
+        let len = (call.args[2] as usize).min(ATTR);
+        let mut attr = Self([0; ATTR]);
+        attr.0[..len].copy_from_slice(&call.read(call.args[1], len)?);
+        Some(attr)
+    }
+
+    /// The word at an offset.
+    pub(crate) fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
     }
 
-    fn u64(&self, at: usize) -> u64 {
+    /// The double word at an offset.
+    pub(crate) fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.0[at..at + 8].try_into().expect("eight bytes"))
     }
 
@@ -204,7 +239,7 @@ impl Attr {
 }
 
 /// An answer, or an error number.
-type Reply = Result<Answer, i32>;
+pub(crate) type Reply = Result<Answer, i32>;
 
 impl Map {
     /// Bytes from one element of an array to the next.
@@ -286,9 +321,9 @@ impl Map {
     }
 }
 
-impl<'a> Bpf<'a> {
+impl Bpf {
     /// Nothing is set up yet. `kernel`: the kernel's types.
-    pub(crate) fn new(kernel: &'a Btf, nr_cpus: u32) -> Self {
+    pub(crate) fn new(kernel: Arc<Btf>, nr_cpus: u32) -> Self {
         Self {
             kernel,
             nr_cpus,
@@ -302,18 +337,74 @@ impl<'a> Bpf<'a> {
         }
     }
 
+    /// The kernel's types.
+    pub(crate) fn kernel(&self) -> &Btf {
+        &self.kernel
+    }
+
     /// Answers a call. `cpu`: the CPU that its thread has chosen for itself.
     pub(crate) fn answer(&mut self, call: &Call, cpu: Option<u32>) -> Answer {
-        let len = (call.args[2] as usize).min(ATTR);
-        let Some(bytes) = call.read(call.args[1], len) else { return Answer::Error(libc::EFAULT) };
-        let mut attr = Attr([0; ATTR]);
-        attr.0[..len].copy_from_slice(&bytes);
+        let Some(attr) = Attr::of(call) else { return Answer::Error(libc::EFAULT) };
         self.reply(call, &attr, cpu).unwrap_or_else(Answer::Error)
     }
 
     /// Whether a descriptor of the caller is one that was given to it here.
     pub(crate) fn has_made(&self, call: &Call, descriptor: u32) -> bool {
         call.file(descriptor).is_some_and(|number| self.objects.contains_key(&number))
+    }
+
+    /// The map behind a descriptor of the caller.
+    pub(crate) fn target(&mut self, call: &Call, descriptor: u32) -> Result<Target, i32> {
+        let nr_cpus = self.nr_cpus;
+        let map = self.map(call, descriptor)?;
+        let types = map.types.as_ref();
+        Ok(Target {
+            name: map.full_name(),
+            key_size: map.key_size,
+            value_len: map.value_len(nr_cpus),
+            is_section: types.is_some_and(|types| types.is_section(map.value_type)),
+        })
+    }
+
+    /// Arenas that the process of `thread` has mapped.
+    pub(crate) fn arenas(&self, thread: u32) -> Vec<(String, File, std::ops::Range<u64>)> {
+        let arenas = self.objects.iter().filter_map(|(number, object)| match object {
+            Object::Map(map) if map.kind == map_type::ARENA => Some((number, map)),
+            _ => None,
+        });
+        arenas
+            .filter_map(|(number, map)| {
+                let (start, end) = arena::mapping(thread, *number)?;
+                Some((map.full_name(), map.file.try_clone().ok()?, start..end))
+            })
+            .collect()
+    }
+
+    /// The name of the program behind a descriptor of the caller.
+    pub(crate) fn program(&mut self, call: &Call, descriptor: u32) -> Result<String, i32> {
+        match self.object(call, descriptor)? {
+            Object::Program(program) => Ok(program.name.clone()),
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    /// The sections that both halves may change, in the order in which they were made.
+    pub(crate) fn shared(&self) -> Vec<Shared> {
+        let maps = self.objects.values().filter_map(|object| match object {
+            Object::Map(map) if map.flags & READ_ONLY == 0 => Some(map),
+            _ => None,
+        });
+        let mut found: Vec<(u32, Shared)> = maps
+            .filter_map(|map| {
+                let types = map.types.as_ref().filter(|types| types.is_section(map.value_type))?;
+                let all = types.variables(map.value_type).into_iter();
+                let variables = all.map(|of| (of.name, of.offset, of.shape.size())).collect();
+                let file = map.file.try_clone().ok()?;
+                Some((map.id, Shared { file, len: map.value_size, variables }))
+            })
+            .collect();
+        found.sort_by_key(|(id, _)| *id);
+        found.into_iter().map(|(_, shared)| shared).collect()
     }
 
     fn reply(&mut self, call: &Call, attr: &Attr, cpu: Option<u32>) -> Reply {
@@ -393,9 +484,9 @@ impl<'a> Bpf<'a> {
         }
     }
 
-    fn types(&mut self, call: &Call, descriptor: u32) -> Option<Rc<Btf>> {
+    fn types(&mut self, call: &Call, descriptor: u32) -> Option<Arc<Btf>> {
         match self.object(call, descriptor) {
-            Ok(Object::Types(types)) => Some(Rc::clone(types)),
+            Ok(Object::Types(types)) => Some(Arc::clone(types)),
             _ => None,
         }
     }
@@ -477,7 +568,7 @@ impl<'a> Bpf<'a> {
             return Err(libc::E2BIG);
         }
         let bytes = call.read(attr.u64(0), len as usize).ok_or(libc::EFAULT)?;
-        let types = Rc::new(Btf::read(&bytes).ok_or(libc::EINVAL)?);
+        let types = Arc::new(Btf::read(&bytes).ok_or(libc::EINVAL)?);
         self.add(0, |_, _| Object::Types(types))
     }
 
@@ -601,7 +692,7 @@ impl<'a> Bpf<'a> {
 
     /// The struct_ops map behind a descriptor is attached: keeps the state if it is a scheduler.
     fn attach(&mut self, call: &Call, descriptor: u32) -> Result<(), i32> {
-        let kernel = self.kernel;
+        let kernel = Arc::clone(&self.kernel);
         let map = self.map(call, descriptor)?;
         let Some(ops) = map.elements.get(&vec![0; map.key_size]).cloned() else {
             return Err(libc::EINVAL);
@@ -633,7 +724,7 @@ impl<'a> Bpf<'a> {
             if let Some(types) = section {
                 let mut bytes = vec![0; map.value_size];
                 if map.file.read_exact_at(&mut bytes, 0).is_ok() {
-                    let types = Rc::clone(types);
+                    let types = Arc::clone(types);
                     sections.push(Section { types, number: map.value_type, bytes });
                 }
                 continue;
@@ -696,6 +787,7 @@ fn filled(map: &Map) -> Vec<Element> {
     found
 }
 
-fn copy_out(call: &Call, at: u64, bytes: &[u8]) -> Reply {
+/// Writes an answer to an address of the caller.
+pub(crate) fn copy_out(call: &Call, at: u64, bytes: &[u8]) -> Reply {
     if call.write(at, bytes) { Ok(Answer::Value(0)) } else { Err(libc::EFAULT) }
 }

@@ -153,6 +153,13 @@ impl Call {
         put == bytes.len() as isize
     }
 
+    /// The process of the caller.
+    pub(crate) fn process(&self) -> Option<u32> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+        line.trim().parse().ok()
+    }
+
     /// The number of the file behind one of the caller's descriptors.
     pub(crate) fn file(&self, descriptor: u32) -> Option<u64> {
         let path = format!("/proc/{}/fd/{descriptor}", self.thread);

@@ -8,15 +8,14 @@
 //! Source: seccomp_unotify(2), mount_namespaces(7), include/uapi/linux/seccomp.h.
 
 use crate::RecordError;
+use crate::stage::Stage;
 use std::ffi::{CString, OsString, c_int};
-use std::fs::File;
 use std::io::{self, Read};
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The architecture of system calls (include/uapi/linux/audit.h).
@@ -29,6 +28,47 @@ const ARCH: u32 = 0xc000_00b7;
 /// System calls that schedlab answers.
 const ANSWERED: &[libc::c_long] =
     &[libc::SYS_bpf, libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity, libc::SYS_epoll_ctl];
+
+/// System calls of a program in simulated time that schedlab answers besides: clocks, what differs
+/// between two runs, and what begins or ends a thread.
+const TIMED: &[libc::c_long] = &[
+    libc::SYS_clock_gettime,
+    libc::SYS_gettimeofday,
+    libc::SYS_getcpu,
+    libc::SYS_getrandom,
+    libc::SYS_getpid,
+    libc::SYS_sched_yield,
+    libc::SYS_rseq,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_exit,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_rt_sigsuspend,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_time,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_arch_prctl,
+];
+
+/// System calls of a program in simulated time that do nothing: they lock memory.
+const LOCKS: &[libc::c_long] = &[libc::SYS_mlockall, libc::SYS_mlock, libc::SYS_mlock2];
+
+/// ADDR_NO_RANDOMIZE (personality(2)).
+const SAME_ADDRESSES: libc::c_ulong = 0x4_0000;
+
+/// How a program is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Until its attach.
+    Record,
+    /// In simulated time.
+    Live,
+}
 
 /// System calls that may block: one of them ends the recording once the scheduler is attached.
 pub(crate) const BLOCKING: &[libc::c_long] = &[
@@ -72,15 +112,15 @@ struct Plan {
     uid_map: Vec<u8>,
     gid_map: Vec<u8>,
     filter: Vec<libc::sock_filter>,
+    mode: Mode,
     socket: UnixStream,
 }
 
-/// Starts `command` with `mounts` (a path, and what it is mounted over). Returns it, and the file
-/// by which its calls arrive.
+/// Starts `command` with the files of `stage`. Returns it, and the file by which its calls arrive.
 pub(crate) fn start(
     command: &[OsString],
-    mounts: &[(&Path, &str)],
-    output: &File,
+    stage: &Stage,
+    mode: Mode,
 ) -> Result<(Child, OwnedFd), RecordError> {
     let name = command.first().ok_or_else(|| RecordError::Input("no command is given".into()))?;
     let fails = |what: &str, error: io::Error| {
@@ -88,15 +128,19 @@ pub(crate) fn start(
     };
     let (ours, theirs) = UnixStream::pair().map_err(|error| fails("make a socket", error))?;
     let path = |path: &[u8]| CString::new(path).map_err(|error| fails("use a path", error.into()));
-    let mounts = mounts
+    let output = stage.create_output()?;
+    let mounts = stage
+        .mounts()
         .iter()
-        .map(|(from, to)| Ok((path(from.as_os_str().as_bytes())?, path(to.as_bytes())?)))
+        .map(|(from, to)| {
+            Ok((path(from.as_os_str().as_bytes())?, path(to.as_os_str().as_bytes())?))
+        })
         .collect::<Result<Vec<_>, RecordError>>()?;
     // SAFETY: these return numbers.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let map = |id: u32| format!("0 {id} 1").into_bytes();
-    let plan =
-        Plan { mounts, uid_map: map(uid), gid_map: map(gid), filter: filter(), socket: theirs };
+    let (uid_map, gid_map) = (map(uid), map(gid));
+    let plan = Plan { mounts, uid_map, gid_map, filter: filter(mode), mode, socket: theirs };
     let copy = || output.try_clone().map_err(|error| fails("make a file", error));
     let mut made = Command::new(name);
     made.args(&command[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?).process_group(0);
@@ -139,7 +183,7 @@ fn op(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
 
 /// The filter: which system calls arrive here, and which do nothing.
 #[allow(clippy::unnecessary_cast, reason = "libraries of C differ in the type of limits")]
-fn filter() -> Vec<libc::sock_filter> {
+fn filter(mode: Mode) -> Vec<libc::sock_filter> {
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let give = |answer: u32| op(libc::BPF_RET | libc::BPF_K, 0, 0, answer);
@@ -151,10 +195,14 @@ fn filter() -> Vec<libc::sock_filter> {
         give(libc::SECCOMP_RET_KILL_PROCESS),
         op(load, 0, 0, offset_of!(libc::seccomp_data, nr) as u32),
     ];
+    let is_live = mode == Mode::Live;
+    let of_live = |calls: &'static [libc::c_long]| if is_live { calls } else { &[] };
     for (calls, answer) in [
         (ANSWERED, libc::SECCOMP_RET_USER_NOTIF),
         (BLOCKING, libc::SECCOMP_RET_USER_NOTIF),
+        (of_live(TIMED), libc::SECCOMP_RET_USER_NOTIF),
         (EMPTY, libc::SECCOMP_RET_ERRNO),
+        (of_live(LOCKS), libc::SECCOMP_RET_ERRNO),
     ] {
         for call in calls {
             all.extend([op(equal, 0, 1, *call as u32), give(answer)]);
@@ -187,6 +235,11 @@ fn enter(plan: &Plan) -> io::Result<()> {
         }];
     for (nth, step) in steps.iter().enumerate() {
         step().inspect_err(|_| tell(plan, nth))?;
+    }
+    if plan.mode == Mode::Live {
+        // Where it is forbidden, addresses differ between runs, on which few programs depend.
+        // SAFETY: a flag of this process.
+        unsafe { libc::personality(SAME_ADDRESSES) };
     }
     // SAFETY: flags of this process.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;

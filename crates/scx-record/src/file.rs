@@ -196,7 +196,7 @@ fn flags(kernel: &Btf, state: &State) -> (Vec<String>, u64) {
 /// The recorded setup as text, and notes on what it lacks.
 pub(crate) fn write(
     kernel: &Btf,
-    bpf: &Bpf<'_>,
+    bpf: &Bpf,
     state: &State,
     head: &Head<'_>,
 ) -> (String, Vec<String>) {

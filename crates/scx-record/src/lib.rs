@@ -8,12 +8,16 @@
 //! only the type information (BTF) of such a kernel. The recording ends when the program, after it
 //! has attached the scheduler, first waits for something.
 
+mod affinity;
 mod arena;
 mod bpf;
 mod btf;
 mod calls;
 mod child;
 mod file;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod live;
+mod stage;
 mod tree;
 
 #[cfg(test)]
@@ -21,24 +25,26 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use live::{Backend, Live, SharedArena, Wait};
+
+use affinity::Affinities;
 use bpf::Bpf;
 use btf::Btf;
 use calls::{Answer, Arrival, Call, Calls};
-use schedlab_model::cpumask::NR_CPUS_MAX;
+use child::Mode;
 use schedlab_model::machine::{Caches, Topology};
-use schedlab_model::{CpuId, CpuMask};
-use std::collections::BTreeMap;
+use stage::Stage;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The struct by which type information of a kernel with sched_ext is known.
 const OPS: &str = "sched_ext_ops";
-/// The list of mounts.
-const MOUNTS: &str = "/proc/self/mounts";
 /// Time for what a program does right after the attach.
 const AFTER_ATTACH: Duration = Duration::from_secs(2);
 /// How often the program is looked at while it makes no call.
@@ -104,38 +110,68 @@ pub fn has_sched_ext(types: &[u8]) -> bool {
 /// # Errors
 /// This machine lacks something, or the program ends or takes too long before the attach.
 pub fn record(request: &Request<'_>) -> Result<Recording, RecordError> {
-    let kernel = Btf::read(request.types).filter(|types| types.has(OPS)).ok_or_else(|| {
-        RecordError::Input(format!(
-            "kernel {} has no sched_ext: its type information (BTF) lacks struct {OPS}. Take 6.16 \
-             or later",
-            request.kernel
-        ))
-    })?;
-    let folder = tempfile::tempdir()?;
-    let [sys, run, mounted] = ["sys", "run", "mounts"].map(|name| folder.path().join(name));
-    tree::write(&sys, request.topology, request.caches, request.types)?;
-    // An empty /run hides the services of this machine, such as the daemon of power profiles.
-    fs::create_dir(&run)?;
-    fs::write(&mounted, fs::read_to_string(MOUNTS)? + tree::MOUNT)?;
-    let path = folder.path().join("output");
-    let output = File::create(&path)?;
-    let mounts: [(&Path, &str); 3] = [(&sys, "/sys"), (&run, "/run"), (&mounted, MOUNTS)];
-    let mut bpf = Bpf::new(&kernel, request.topology.nr_cpus());
+    let kernel = request.kernel_types()?;
+    let stage = Stage::new(request)?;
+    let mut bpf = Bpf::new(kernel, request.topology.nr_cpus());
     let end = {
-        let mut program = Program::start(request, &mounts, &output)?;
+        let mut program = Program::start(request, &stage)?;
         program.follow(&mut bpf)?
     };
-    let Some(state) = &bpf.attached else {
-        return Err(failure(request, end, &path));
-    };
-    let command: Vec<_> = request.command.iter().map(|word| word.to_string_lossy()).collect();
-    let head = file::Head {
-        command: &command.join(" "),
-        kernel: request.kernel,
-        topology: request.topology,
-    };
-    let (text, notes) = file::write(&kernel, &bpf, state, &head);
-    Ok(Recording { text, notes })
+    let name = request.name();
+    match end {
+        _ if bpf.attached.is_some() => request.recording(&bpf),
+        End::Exit(status) => Err(failure(
+            &format!("{name} ended before it attached a scheduler ({status})"),
+            &stage.output(),
+        )),
+        End::Late | End::Attached => Err(request.late(&stage.output())),
+    }
+}
+
+impl Request<'_> {
+    /// The types of the kernel that the program sees.
+    fn kernel_types(&self) -> Result<Arc<Btf>, RecordError> {
+        let types = Btf::read(self.types).filter(|types| types.has(OPS));
+        types.map(Arc::new).ok_or_else(|| {
+            RecordError::Input(format!(
+                "kernel {} has no sched_ext: its type information (BTF) lacks struct {OPS}. Take \
+                 6.16 or later",
+                self.kernel
+            ))
+        })
+    }
+
+    /// The program's name.
+    fn name(&self) -> String {
+        let name = self.command.first().map(|name| name.to_string_lossy());
+        name.unwrap_or_default().into_owned()
+    }
+
+    /// The error of a program that takes too long.
+    fn late(&self, output: &Path) -> RecordError {
+        let (name, limit) = (self.name(), self.limit.as_secs());
+        failure(
+            &format!(
+                "{name} has not attached a scheduler within {limit} s; --limit allows more time"
+            ),
+            output,
+        )
+    }
+
+    /// What was recorded until the attach.
+    fn recording(&self, bpf: &Bpf) -> Result<Recording, RecordError> {
+        let Some(state) = &bpf.attached else {
+            return Err(RecordError::Program("no scheduler is attached".into()));
+        };
+        let command: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        let head = file::Head {
+            command: &command.join(" "),
+            kernel: self.kernel,
+            topology: self.topology,
+        };
+        let (text, notes) = file::write(bpf.kernel(), bpf, state, &head);
+        Ok(Recording { text, notes })
+    }
 }
 
 /// How the recording ended.
@@ -150,43 +186,41 @@ enum End {
 }
 
 /// The running user program. It is killed when this is dropped.
-struct Program<'a> {
+struct Program {
     child: Child,
     calls: Calls,
-    request: &'a Request<'a>,
-    /// The CPUs that threads have chosen for themselves.
-    affinity: BTreeMap<u32, CpuMask>,
+    affinities: Affinities,
     deadline: Instant,
 }
 
-impl Drop for Program<'_> {
+impl Drop for Program {
     fn drop(&mut self) {
-        let group = self.child.id() as i32;
-        // SAFETY: the group was made for the program, which has not been waited for yet or whose
-        // end was seen; then there may be children of it left.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }
 
-impl<'a> Program<'a> {
-    fn start(
-        request: &'a Request<'a>,
-        mounts: &[(&Path, &str)],
-        output: &File,
-    ) -> Result<Self, RecordError> {
-        let (child, listener) = child::start(request.command, mounts, output)?;
+/// Kills a user program and its children.
+fn end(child: &mut Child) {
+    let group = child.id() as i32;
+    // SAFETY: the group was made for the program, which has not been waited for yet or whose end
+    // was seen; then there may be children of it left.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    let _ = child.wait();
+}
+
+impl Program {
+    fn start(request: &Request<'_>, stage: &Stage) -> Result<Self, RecordError> {
+        let (child, listener) = child::start(request.command, stage, Mode::Record)?;
         Ok(Self {
             child,
             calls: Calls(listener),
-            request,
-            affinity: BTreeMap::new(),
+            affinities: Affinities::new(request.topology.nr_cpus()),
             deadline: Instant::now() + request.limit,
         })
     }
 
     /// Answers calls until the recording ends.
-    fn follow(&mut self, bpf: &mut Bpf<'_>) -> Result<End, RecordError> {
+    fn follow(&mut self, bpf: &mut Bpf) -> Result<End, RecordError> {
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -215,62 +249,16 @@ impl<'a> Program<'a> {
         }
     }
 
-    fn answer(&mut self, bpf: &mut Bpf<'_>, call: &Call) -> Answer {
+    fn answer(&mut self, bpf: &mut Bpf, call: &Call) -> Answer {
         match call.nr {
-            libc::SYS_bpf => {
-                let chosen = self.affinity.get(&call.thread).and_then(CpuMask::first_cpu);
-                bpf.answer(call, chosen.map(|cpu| cpu.0))
-            }
-            libc::SYS_sched_getaffinity => self.get_affinity(call),
-            libc::SYS_sched_setaffinity => self.set_affinity(call),
+            libc::SYS_bpf => bpf.answer(call, self.affinities.cpu(call.thread)),
+            libc::SYS_sched_getaffinity => self.affinities.get(call),
+            libc::SYS_sched_setaffinity => self.affinities.set(call),
             // Nothing ever arrives in a ring buffer here; a file in memory cannot be waited for.
             libc::SYS_epoll_ctl if bpf.has_made(call, call.args[2] as u32) => Answer::Value(0),
             _ => Answer::Proceed,
         }
     }
-
-    fn all_cpus(&self) -> CpuMask {
-        CpuMask::first(self.request.topology.nr_cpus())
-    }
-
-    /// sched_getaffinity(2): the CPUs of the machine that the thread has chosen, else all.
-    fn get_affinity(&self, call: &Call) -> Answer {
-        let words = self.request.topology.nr_cpus().div_ceil(64) as usize;
-        if (call.args[1] as usize) < 8 * words {
-            return Answer::Error(libc::EINVAL);
-        }
-        let mask = self.affinity.get(&thread(call)).copied().unwrap_or(self.all_cpus());
-        let bytes: Vec<u8> =
-            mask.words()[..words].iter().flat_map(|word| word.to_le_bytes()).collect();
-        match call.write(call.args[2], &bytes) {
-            true => Answer::Value(bytes.len() as i64),
-            false => Answer::Error(libc::EFAULT),
-        }
-    }
-
-    /// sched_setaffinity(2), on the machine's CPUs.
-    fn set_affinity(&mut self, call: &Call) -> Answer {
-        let len = (call.args[1] as usize).min(NR_CPUS_MAX / 8);
-        let Some(bytes) = call.read(call.args[2], len) else { return Answer::Error(libc::EFAULT) };
-        let all = self.all_cpus();
-        let is_set = |cpu: &CpuId| {
-            bytes.get(cpu.index() / 8).is_some_and(|byte| byte >> (cpu.index() % 8) & 1 == 1)
-        };
-        let chosen: CpuMask = all.iter().filter(is_set).collect();
-        if chosen.is_empty() {
-            return Answer::Error(libc::EINVAL);
-        }
-        match chosen == all {
-            true => self.affinity.remove(&thread(call)),
-            false => self.affinity.insert(thread(call), chosen),
-        };
-        Answer::Value(0)
-    }
-}
-
-/// The thread that a call about affinity names.
-fn thread(call: &Call) -> u32 {
-    if call.args[0] == 0 { call.thread } else { call.args[0] as u32 }
 }
 
 /// Whether a call waits for something to happen or for time to pass, as the main loop of a user
@@ -294,17 +282,9 @@ fn without_colours(text: &str) -> String {
     })
 }
 
-/// The error of a program that has not attached a scheduler.
-fn failure(request: &Request<'_>, end: End, output: &Path) -> RecordError {
+/// The error of a program: what it did, and the end of its output.
+fn failure(what: &str, output: &Path) -> RecordError {
     use std::io::Read;
-    let name = request.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let what = match end {
-        End::Exit(status) => format!("{name} ended before it attached a scheduler ({status})"),
-        End::Late | End::Attached => format!(
-            "{name} has not attached a scheduler within {} s; --limit allows more time",
-            request.limit.as_secs()
-        ),
-    };
     let mut bytes = Vec::new();
     if let Ok(file) = File::open(output) {
         // What was read before an error is as good as nothing.

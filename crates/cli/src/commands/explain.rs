@@ -64,6 +64,7 @@ fn sim_args(args: &ExplainArgs) -> SimArgs {
         machine: args.machine.clone(),
         output: OutputArgs::default(),
         inspect: crate::commands::InspectArgs::default(),
+        user: crate::commands::ScxUserArgs::default(),
     }
 }
 

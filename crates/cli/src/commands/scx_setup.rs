@@ -101,7 +101,7 @@ fn failure(error: RecordError) -> CliError {
 }
 
 /// Type information of the kernel that the program sees, and the kernel's release.
-fn types(named: Option<&str>) -> CliResult<(Vec<u8>, String)> {
+pub(super) fn types(named: Option<&str>) -> CliResult<(Vec<u8>, String)> {
     let store = Store::new(Cache::of_user().map_err(LaneError::from)?);
     let is_stored = store.of_series(KERNEL_DEFAULT).map_err(LaneError::from)?.is_some();
     if named.is_none()

@@ -35,7 +35,9 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     if args.output.print.json && args.repetitions > 1 {
         args.inspect.check_json()?;
     }
-    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?.inspecting(wanted);
+    let user = args.user.spec(&args.scheduler)?;
+    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
+    let known = known.inspecting(wanted).with_user_program(user);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     known.check_settings(args.scheduler.iter().map(String::as_str))?;

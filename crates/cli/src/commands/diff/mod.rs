@@ -226,6 +226,7 @@ fn request(
         machine: args.machine.clone(),
         output: OutputArgs::default(),
         inspect: crate::commands::InspectArgs::default(),
+        user: crate::commands::ScxUserArgs::default(),
     };
     let request = sim::request(&sim, &party.known, named, nr_cpus, scheduler, repetition)?;
     let (request, warning) = request.bounded(LaneKind::Sim);
