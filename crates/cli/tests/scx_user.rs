@@ -73,6 +73,9 @@ fn a_user_program_decides_in_simulated_time() {
     // At HZ 250 a slice of less than 4 ms lasts one tick.
     let seen = variable(&run, "nr_seen");
     assert!((450..700).contains(&seen), "{seen} enqueues");
+    // Each 64th enqueue is a record, which the program answers.
+    let (events, orders) = (variable(&run, "nr_events"), variable(&run, "nr_orders"));
+    assert!(events >= 7 && (events - 1..=events).contains(&orders), "{orders} of {events}");
     // Without the program nothing of this happens.
     let alone = simulate(&shown).unwrap();
     let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
@@ -113,6 +116,73 @@ fn user_programs_that_end_are_errors_with_their_output() {
     assert_eq!(early.code, 2, "{error}");
     assert!(error.contains("sh ended (exit status: 4) before it attached a scheduler"), "{error}");
     assert!(error.ends_with("nothing to load"), "{error}");
+}
+
+/// Directory with user programs, and that of the schedulers' sources, as in `scx_setup.rs`. The
+/// kernel's scx_userland is built by its own tools/sched_ext/Makefile.
+const PROGRAMS: &str = "SCHEDLAB_SCX_PROGRAMS";
+const SOURCES: &str = "SCHEDLAB_SCX_SCHEDULERS";
+
+/// Published user programs that decide after the attach: name, source, arguments, machine, workload,
+/// and the map or variable that shows it.
+const PUBLISHED: [(&str, &str, &str, &str, &str, &str); 2] = [
+    (
+        "scx_userland",
+        "kernel/linux-source-7.2/scx_userland.bpf.c",
+        "",
+        "laptop",
+        "hogs:n=20,work=50ms",
+        "nr_user_enqueues",
+    ),
+    (
+        "scx_rusty",
+        "registry/scx_rusty-1.1.4/src/bpf/main.bpf.c",
+        "--interval 0.2 --greedy-threshold 0",
+        "server-2x32",
+        "hogs:n=150",
+        "stats",
+    ),
+];
+
+/// RUSTY_STAT_LOAD_BALANCE: tasks that the user program has moved to another domain.
+const MOVED: u64 = 13;
+
+#[test]
+fn published_user_programs_decide_after_the_attach() {
+    let (Some(programs), Some(sources)) = (std::env::var_os(PROGRAMS), std::env::var_os(SOURCES))
+    else {
+        return skip(format!("{PROGRAMS} and {SOURCES} name no directories"));
+    };
+    let include = Path::new(&sources).join("registry/include").display().to_string();
+    let mut nr = 0;
+    for (name, source, args, machine, workload, shown) in PUBLISHED {
+        let (program, source) = (Path::new(&programs).join(name), Path::new(&sources).join(source));
+        if !program.is_file() || !source.is_file() {
+            continue;
+        }
+        nr += 1;
+        let (user, source) =
+            (format!("{} {args}", program.display()), source.display().to_string());
+        let maps = format!("--maps={shown}");
+        let base = ["sim", workload, "--until", "3s", "--machine", machine, "--json", &maps];
+        let more = ["--scheduler", &source, "--scx-user", &user];
+        let own = ["--scx-include", &include];
+        let own = if name == "scx_rusty" { &own[..] } else { &[] };
+        let run = || schedlab(&[&base[..], &more, own].concat());
+        let first = run();
+        assert_eq!(first.code, 0, "{name}: {}", first.stderr);
+        assert!(first.stdout == run().stdout, "{name}: two runs differ");
+        let result: Value = serde_json::from_str(&first.stdout).unwrap();
+        if shown == "stats" {
+            let elements = result["state"]["maps"][0]["elements"].as_array().unwrap();
+            assert!(elements.iter().any(|one| one["key"] == MOVED), "{elements:?}");
+        } else {
+            assert!(variable(&result, shown) > 20, "{name} decides each dispatch");
+        }
+    }
+    if nr == 0 {
+        skip("there are no user programs");
+    }
 }
 
 #[test]

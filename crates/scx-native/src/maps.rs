@@ -4,8 +4,7 @@
 //! Semantics: kernel/bpf/{arraymap,hashtab,queue_stack_maps,bpf_local_storage,ringbuf}.c of Linux
 //! 6.18; error numbers are the kernel's. The kernel leaves two points open. Here an iteration over
 //! a hash is in the order of the keys' bytes, and a full LRU hash drops the element that was
-//! updated longest ago. Ring buffers accept data and drop it, because no program reads them here. A
-//! map whose size the scheduler's user program would set (no `max_entries`) gets one entry for each
+//! updated longest ago. Ring buffers keep records only if the user program runs. A map whose size the scheduler's user program would set (no `max_entries`) gets one entry for each
 //! CPU. Empty places in an array of maps get a map made from the template.
 
 use super::dwarf::MapDef;
@@ -17,6 +16,7 @@ pub mod errno {
     #![allow(missing_docs, reason = "the names say it")]
     pub const ENOENT: i64 = 2;
     pub const E2BIG: i64 = 7;
+    pub const EAGAIN: i64 = 11;
     pub const ENOMEM: i64 = 12;
     pub const EFAULT: i64 = 14;
     pub const EBUSY: i64 = 16;
@@ -82,7 +82,11 @@ enum Store {
         blocks: Vec<Option<Block>>,
         spare: Vec<Block>,
     },
-    Ring,
+    /// Records between the scheduler and its user program, and the sum of their bytes.
+    Ring {
+        records: VecDeque<Vec<u8>>,
+        bytes: u64,
+    },
     /// Hardware counters. User programs open them, and none does here: every place is empty.
     Perf,
     Arena(Arena),
@@ -104,6 +108,14 @@ struct Arena {
 }
 
 const PAGE: u64 = 4096;
+
+/// Bytes before a record of a ring buffer.
+const RECORD_HEADER: u64 = 8;
+
+/// Bytes that a record takes in a ring buffer.
+fn record_size(len: usize) -> u64 {
+    (len as u64 + RECORD_HEADER).next_multiple_of(8)
+}
 
 /// A map.
 #[derive(Debug)]
@@ -226,7 +238,7 @@ impl BpfMap {
             }
             22 => queue(false),
             23 => queue(true),
-            27 | 31 => Store::Ring,
+            27 | 31 => Store::Ring { records: VecDeque::new(), bytes: 0 },
             29 | 32 => Store::Storage { blocks: Vec::new(), spare: Vec::new() },
             4 => Store::Perf,
             33 => Store::Arena(Arena::new(def.max_entries, zone)?),
@@ -419,7 +431,7 @@ impl BpfMap {
                     }),
                 )
             }
-            Store::Ring | Store::Perf | Store::Arena(_) => Box::new(std::iter::empty()),
+            Store::Ring { .. } | Store::Perf | Store::Arena(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -548,6 +560,36 @@ impl BpfMap {
             }
             _ => None,
         }
+    }
+
+    /// Adds a record to a ring buffer. Returns whether it has room.
+    pub fn add_record(&mut self, record: Vec<u8>) -> bool {
+        let room = self.record_room();
+        let Store::Ring { records, bytes } = &mut self.store else { return false };
+        let fits = record.len() as u64 <= room;
+        if fits {
+            *bytes += record_size(record.len());
+            records.push_back(record);
+        }
+        fits
+    }
+
+    /// Removes the oldest record of a ring buffer, if it has at most `most` bytes.
+    pub fn take_record(&mut self, most: u64) -> Option<Vec<u8>> {
+        let Store::Ring { records, bytes } = &mut self.store else { return None };
+        let record = records.pop_front_if(|record| record.len() as u64 <= most)?;
+        *bytes -= record_size(record.len());
+        Some(record)
+    }
+
+    /// Bytes of records in a ring buffer, with their headers.
+    pub fn record_bytes(&self) -> u64 {
+        if let Store::Ring { bytes, .. } = &self.store { *bytes } else { 0 }
+    }
+
+    /// Bytes of the longest record that a ring buffer has room for.
+    pub fn record_room(&self) -> u64 {
+        self.def.max_entries.saturating_sub(self.record_bytes()).saturating_sub(RECORD_HEADER)
     }
 
     /// Whether it is storage of tasks.

@@ -92,6 +92,10 @@ pub struct Run {
     /// Freed objects, by size. They are reused only for objects of the scheduler, so that an old
     /// pointer leads nowhere else.
     spare: BTreeMap<usize, Vec<Block>>,
+    /// Whether the user program runs, which reads ring buffers.
+    pub has_user_program: bool,
+    /// Reserved records of ring buffers: the map and the size.
+    pub reservations: BTreeMap<u64, (usize, u64)>,
     /// Timers, by token.
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
@@ -169,6 +173,8 @@ impl Run {
             objects: BTreeMap::new(),
             freed: Vec::new(),
             spare: BTreeMap::new(),
+            has_user_program: false,
+            reservations: BTreeMap::new(),
             timers: Vec::new(),
             log: std::collections::VecDeque::new(),
             inspector: None,

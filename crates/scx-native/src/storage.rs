@@ -6,7 +6,7 @@
 use super::helpers::{UPTIME_NS, cgroup, ok, task};
 use super::host::with;
 use super::maps::KeyOf;
-use super::maps::errno::{EBUSY, EINVAL, ENOENT};
+use super::maps::errno::{EAGAIN, EBUSY, EINVAL, ENOENT};
 use super::ops::storage_number;
 use super::run::{Run, Timer};
 use super::touch;
@@ -235,28 +235,96 @@ pub extern "C" fn cgrp_storage_delete(at: u64, p: u64) -> i64 {
     }))
 }
 
-pub extern "C" fn ringbuf_output(at: u64, _from: u64, _size: u64, _flags: u64) -> i64 {
-    ok(with(|_, run| map(run, at, "bpf_ringbuf_output").map(|_| 0)))
+/// BPF_RB_NO_WAKEUP.
+const NO_WAKEUP: u64 = 1;
+/// BPF_RB_AVAIL_DATA and BPF_RB_RING_SIZE, questions of `bpf_ringbuf_query`.
+const AVAILABLE: u64 = 0;
+const RING_SIZE: u64 = 1;
+
+/// Adds a record for the user program and wakes it. Without such a program it is dropped.
+fn add_record(index: usize, bytes: Vec<u8>, flags: u64) -> bool {
+    with(|k, run| {
+        if !run.has_user_program {
+            return true;
+        }
+        let has_room = run.maps[index].add_record(bytes);
+        if has_room && flags & NO_WAKEUP == 0 {
+            k.wake_user_half();
+        }
+        has_room
+    })
+}
+
+pub extern "C" fn ringbuf_output(at: u64, from: u64, size: u64, flags: u64) -> i64 {
+    let (index, is_kept) = ok(with(|_, run| {
+        let index = map(run, at, "bpf_ringbuf_output")?;
+        Ok((index, run.has_user_program && size <= run.maps[index].record_room()))
+    }));
+    let mut bytes = Vec::new();
+    if is_kept {
+        touch::require(from, size as usize);
+        bytes.resize(size as usize, 0);
+        touch::copy_from(from, &mut bytes);
+    } else if with(|_, run| run.has_user_program) {
+        return -EAGAIN;
+    }
+    if add_record(index, bytes, flags) { 0 } else { -EAGAIN }
 }
 
 pub extern "C" fn ringbuf_reserve(at: u64, size: u64, _flags: u64) -> u64 {
     ok(with(|_, run| {
-        map(run, at, "bpf_ringbuf_reserve")?;
-        Ok(run.alloc(size))
+        let index = map(run, at, "bpf_ringbuf_reserve")?;
+        if run.has_user_program && size > run.maps[index].record_room() {
+            return Ok(0);
+        }
+        let record = run.alloc(size);
+        if record != 0 && run.has_user_program {
+            run.reservations.insert(record, (index, size));
+        }
+        Ok(record)
     }))
 }
 
-pub extern "C" fn ringbuf_submit(record: u64, _flags: u64) {
+pub extern "C" fn ringbuf_submit(record: u64, flags: u64) {
+    if let Some((index, size)) = with(|_, run| run.reservations.remove(&record)) {
+        let mut bytes = vec![0; size as usize];
+        touch::copy_from(record, &mut bytes);
+        add_record(index, bytes, flags);
+    }
     super::helpers::free(record);
 }
 
-pub extern "C" fn ringbuf_query(_at: u64, _flags: u64) -> u64 {
-    0
+pub extern "C" fn ringbuf_discard(record: u64, _flags: u64) {
+    with(|_, run| run.reservations.remove(&record));
+    super::helpers::free(record);
 }
 
-/// No user program writes into the buffer, so it is empty.
-pub extern "C" fn user_ringbuf_drain(at: u64, _callback: u64, _context: u64, _flags: u64) -> i64 {
-    ok(with(|_, run| map(run, at, "bpf_user_ringbuf_drain").map(|_| 0)))
+pub extern "C" fn ringbuf_query(at: u64, flags: u64) -> u64 {
+    ok(with(|_, run| {
+        let map = map(run, at, "bpf_ringbuf_query").map(|index| &run.maps[index])?;
+        Ok(match flags {
+            AVAILABLE => map.record_bytes(),
+            RING_SIZE if run.has_user_program => map.def.max_entries,
+            _ => 0,
+        })
+    }))
+}
+
+/// The next record that the user program has written into a buffer, as an object that its caller
+/// frees; 0: there is none. `size`: where its length goes.
+pub extern "C" fn user_record(at: u64, size: u64) -> u64 {
+    let (record, bytes) = ok(with(|_, run| {
+        let index = map(run, at, "bpf_user_ringbuf_drain")?;
+        Ok(match run.maps[index].take_record(u64::MAX) {
+            Some(bytes) => (run.alloc(bytes.len() as u64), bytes),
+            None => (0, Vec::new()),
+        })
+    }));
+    if record != 0 {
+        touch::copy_to(record, &bytes);
+        touch::copy_to(size, &(bytes.len() as u32).to_le_bytes());
+    }
+    record
 }
 
 pub extern "C" fn arena_alloc_pages(at: u64, address: u64, nr: u32, _node: i32, _f: u64) -> u64 {

@@ -79,6 +79,7 @@ impl User {
                 map.move_arena(range.start, range.end - range.start);
             }
         }
+        run.has_user_program = true;
         let mut variables = BTreeMap::new();
         for (object, variable) in &run.program.variables {
             let at = run.image.address(*object, variable.section, variable.offset);
@@ -226,6 +227,14 @@ impl Backend for Halves<'_, '_> {
         {
             self.ops.run.image.put(at + offset as u64, bytes);
         }
+    }
+
+    fn take_record(&mut self, map: &str, most: u64) -> Option<Vec<u8>> {
+        self.map(map, None).ok()?.take_record(most)
+    }
+
+    fn give_record(&mut self, map: &str, record: &[u8]) -> bool {
+        self.map(map, None).is_ok_and(|map| map.add_record(record.to_vec()))
     }
 
     fn times(&mut self) -> String {

@@ -366,6 +366,27 @@ impl Bpf {
         })
     }
 
+    /// The ring buffers, in the order in which they were made.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub(crate) fn rings(&self) -> Vec<crate::live::Ring> {
+        let maps = self.objects.iter().filter_map(|(number, object)| match object {
+            Object::Map(map) => Some((*number, map)),
+            _ => None,
+        });
+        let is_ring = |map: &Map| matches!(map.kind, map_type::RINGBUF | map_type::USER_RINGBUF);
+        let mut found: Vec<_> = maps
+            .filter(|(_, map)| is_ring(map))
+            .filter_map(|(number, map)| {
+                let is_users = map.kind == map_type::USER_RINGBUF;
+                let (file, size) = (map.file.try_clone().ok()?, u64::from(map.max_entries));
+                let ring = crate::live::Ring { map: map.full_name(), file, number, size, is_users };
+                Some((map.id, ring))
+            })
+            .collect();
+        found.sort_by_key(|(id, _)| *id);
+        found.into_iter().map(|(_, ring)| ring).collect()
+    }
+
     /// Arenas that the process of `thread` has mapped.
     pub(crate) fn arenas(&self, thread: u32) -> Vec<(String, File, std::ops::Range<u64>)> {
         let arenas = self.objects.iter().filter_map(|(number, object)| match object {

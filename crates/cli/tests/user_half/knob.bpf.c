@@ -26,13 +26,53 @@ struct {
 /* Advice that arrived. */
 u64 nr_advised;
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_USER_RINGBUF);
+	__uint(max_entries, 4096);
+} orders SEC(".maps");
+
+/* Records for the user program, and the sum of those that it wrote. */
+u64 nr_events;
+u64 nr_orders;
+
+static long take_order(struct bpf_dynptr *order, void *context)
+{
+	u64 value = 0;
+
+	bpf_dynptr_read(&value, sizeof(value), order, 0, 0);
+	nr_orders += value;
+	return 0;
+}
+
+static void tell(u64 count)
+{
+	u64 *event;
+
+	if (count % 64)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (event) {
+		*event = ++nr_events;
+		bpf_ringbuf_submit(event, 0);
+	}
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (event)
+		bpf_ringbuf_discard(event, 0);
+}
+
 void BPF_STRUCT_OPS(knob_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	u32 key = 0, pid;
 	u64 *count = bpf_map_lookup_elem(&enqueued, &key);
 
 	if (count)
-		(*count)++;
+		tell(++*count);
+	bpf_user_ringbuf_drain(&orders, take_order, NULL, 0);
 	if (!bpf_map_pop_elem(&advice, &pid))
 		nr_advised++;
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_knob ?: SCX_SLICE_DFL, enq_flags);

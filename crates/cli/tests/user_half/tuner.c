@@ -2,7 +2,8 @@
 /*
  * The user program of knob.bpf.c: it calls bpf(2) itself. A second thread looks at a counter of the
  * scheduler every 25 ms; after four looks the first one sets the scheduler's slice. With the
- * argument "exit" it then ends.
+ * argument "exit" it then ends. A third thread answers each record of a ring buffer with one in
+ * another.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,12 +20,16 @@
 enum { MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, PROG_LOAD = 5, TEST_RUN = 10, BTF_LOAD = 18,
 	LINK_CREATE = 28 };
 
+/* Bytes of a ring buffer, and of a page. */
+#define RING 4096
+#define PAGE 4096
+
 struct section {
 	volatile uint64_t slice_knob, nr_looks, nr_seen, nr_advised;
 };
 
 static struct section *section;
-static int counter, queue, program;
+static int counter, queue, program, events, orders;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t looked = PTHREAD_COND_INITIALIZER;
 
@@ -143,6 +149,8 @@ static void set_up(void)
 	section = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
 	counter = map(2, 4, 8, 1, "enqueued", types, 0);
 	queue = map(22, 0, 4, 64, "advice", types, 0);
+	events = map(27, 0, 0, RING, "events", types, 0);
+	orders = map(31, 0, 0, RING, "orders", types, 0);
 	memcpy(attr.bytes + 48, "double_knob", 11);
 	attr.words[18] = types;
 	attr.words[19] = sizeof(function);
@@ -171,6 +179,51 @@ static void *look(void *unused)
 		if (section->nr_looks % 4 == 0)
 			pthread_cond_signal(&looked);
 		pthread_mutex_unlock(&lock);
+	}
+	return unused;
+}
+
+static char *pages(int ring, int protection, int nth, int nr)
+{
+	char *at = mmap(NULL, nr * PAGE, protection, MAP_SHARED, ring, nth * PAGE);
+
+	if (at == MAP_FAILED)
+		exit(1);
+	return at;
+}
+
+static void *answer(void *unused)
+{
+	volatile uint64_t *read = (void *)pages(events, PROT_READ | PROT_WRITE, 0, 1);
+	char *theirs = pages(events, PROT_READ, 1, 3);
+	char *ours = pages(orders, PROT_READ | PROT_WRITE, 1, 3);
+	volatile uint64_t *available = (void *)theirs, *written = (void *)ours;
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = 77 };
+	int epoll = epoll_create1(0);
+	uint64_t last = 0;
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, events, &event))
+		exit(1);
+	for (;;) {
+		struct epoll_event got = { 0 };
+
+		if (epoll_wait(epoll, &got, 1, -1) != 1 || got.data.u64 != 77) {
+			printf("epoll_wait gives %lu\n", got.data.u64);
+			exit(1);
+		}
+		while (*read < *available) {
+			char *record = theirs + PAGE + *read % RING;
+			char *order = ours + PAGE + *written % RING;
+
+			if (*(uint32_t *)record != 8 || *(uint64_t *)(record + 8) != ++last) {
+				printf("record %lu is wrong\n", last);
+				exit(1);
+			}
+			*read += 16;
+			*(uint64_t *)order = 8;
+			*(uint64_t *)(order + 8) = 1;
+			*written += 16;
+		}
 	}
 	return unused;
 }
@@ -206,6 +259,7 @@ int main(int nr, char **args)
 	set_up();
 	attach();
 	pthread_create(&thread, NULL, look, NULL);
+	pthread_create(&thread, NULL, answer, NULL);
 	for (int nth = 0;; nth++) {
 		uint64_t seen;
 

@@ -9,6 +9,8 @@
 
 void *bpf_ringbuf_reserve(void *ringbuf, u64 size, u64 flags);
 void bpf_ringbuf_submit(void *data, u64 flags);
+void bpf_ringbuf_discard(void *data, u64 flags);
+void *schedlab_user_record(void *map, u32 *size);
 
 struct span {
 	unsigned char *data;
@@ -116,7 +118,38 @@ void bpf_ringbuf_submit_dynptr(struct bpf_dynptr *ptr, u64 flags)
 
 void bpf_ringbuf_discard_dynptr(struct bpf_dynptr *ptr, u64 flags)
 {
-	bpf_ringbuf_submit_dynptr(ptr, flags);
+	struct span *span = (void *)ptr;
+
+	if (span->data)
+		bpf_ringbuf_discard(span->data, flags);
+	*span = (struct span){};
+}
+
+/* Most records of one call (BPF_MAX_USER_RINGBUF_SAMPLES). */
+#define USER_RECORDS_MAX (128 * 1024)
+
+long bpf_user_ringbuf_drain(void *map, void *callback, void *context, u64 flags)
+{
+	long (*call)(struct bpf_dynptr *ptr, void *context) = callback;
+	long nr = 0;
+
+	while (nr < USER_RECORDS_MAX) {
+		struct bpf_dynptr ptr = {};
+		struct span *span = (void *)&ptr;
+		u32 size = 0;
+		long stops;
+
+		span->data = schedlab_user_record(map, &size);
+		if (!span->data)
+			break;
+		span->size = size;
+		nr++;
+		stops = call(&ptr, context);
+		schedlab_free(span->data);
+		if (stops)
+			break;
+	}
+	return nr;
 }
 
 #endif

@@ -15,6 +15,7 @@ mod clocks;
 mod files;
 mod futex;
 mod maps;
+mod rings;
 mod sections;
 mod threads;
 mod vdso;
@@ -26,6 +27,8 @@ use crate::child::{self, Mode};
 use crate::stage::Stage;
 use crate::{RecordError, Recording, Request, failure};
 use clocks::Clocks;
+pub(crate) use rings::Ring;
+use rings::Rings;
 use sections::Sections;
 use std::fs::File;
 use std::ops::Range;
@@ -79,6 +82,10 @@ pub trait Backend {
     fn variable(&mut self, name: &str) -> Option<Vec<u8>>;
     /// Sets bytes of a variable from an offset on.
     fn set_variable(&mut self, name: &str, offset: usize, bytes: &[u8]);
+    /// Removes the next record of a ring buffer, if it has at most `most` bytes.
+    fn take_record(&mut self, map: &str, most: u64) -> Option<Vec<u8>>;
+    /// Adds a record to a user ring buffer. Returns whether it has room.
+    fn give_record(&mut self, map: &str, record: &[u8]) -> bool;
     /// The text of /proc/stat.
     fn times(&mut self) -> String;
 }
@@ -135,6 +142,7 @@ pub struct Live {
     bpf: Bpf,
     affinities: Affinities,
     sections: Sections,
+    rings: Rings,
     stage: Stage,
     name: String,
     /// The call by which the scheduler was attached, until it is answered.
@@ -172,6 +180,7 @@ impl Live {
             bpf: Bpf::new(kernel, nr_cpus),
             affinities: Affinities::new(nr_cpus),
             sections: Sections::default(),
+            rings: Rings::default(),
             stage,
             name: request.name(),
             attach: None,
@@ -180,6 +189,7 @@ impl Live {
         live.until_attached(request, attach_at)?;
         let recording = request.recording(&live.bpf)?;
         live.sections = Sections::new(live.bpf.shared());
+        live.rings.set(live.bpf.rings());
         live.clocks.advance(attach_at);
         Ok((live, recording))
     }
@@ -218,6 +228,7 @@ impl Live {
         self.clocks.advance(now);
         self.stage.show_times(&backend.times())?;
         self.sections.pull(backend)?;
+        self.rings.pull(backend)?;
         if let Some((call, answer)) = self.attach.take() {
             self.stage.show_attached()?;
             self.threads.answer_first(call, answer);
@@ -225,6 +236,7 @@ impl Live {
         self.threads.release_yielded();
         let pause = self.go_on(Some(backend), STEP_MAX)?;
         self.sections.push(backend)?;
+        self.rings.push(backend)?;
         match pause {
             Some(Pause::Waits(wait)) => Ok(wait),
             Some(Pause::Attached) => Err(self.error("attaches a second scheduler")),
@@ -249,20 +261,21 @@ impl Live {
     ) -> Result<Option<Pause>, RecordError> {
         let deadline = Instant::now() + limit;
         loop {
-            let next = match self.threads.next(&self.calls, self.clocks.now(), deadline)? {
-                threads::Next::Call(call) => call,
-                threads::Next::Wait(wait) => return Ok(Some(Pause::Waits(wait))),
-                threads::Next::Late => return Ok(None),
-                threads::Next::Ended => {
-                    let status = self.child.wait()?;
-                    let when = match backend {
-                        Some(_) => "",
-                        None => " before it attached a scheduler",
-                    };
-                    let what = format!("ended ({status}){when}");
-                    return Err(self.error(&what));
-                }
-            };
+            let next =
+                match self.threads.next(&self.calls, self.clocks.now(), &self.rings, deadline)? {
+                    threads::Next::Call(call) => call,
+                    threads::Next::Wait(wait) => return Ok(Some(Pause::Waits(wait))),
+                    threads::Next::Late => return Ok(None),
+                    threads::Next::Ended => {
+                        let status = self.child.wait()?;
+                        let when = match backend {
+                            Some(_) => "",
+                            None => " before it attached a scheduler",
+                        };
+                        let what = format!("ended ({status}){when}");
+                        return Err(self.error(&what));
+                    }
+                };
             let was_attached = self.bpf.attached.is_some();
             let served = match &mut backend {
                 Some(backend) => self.serve(&next, Some(&mut **backend))?,
@@ -291,7 +304,11 @@ impl Live {
             libc::SYS_bpf => self.bpf_call(call, backend)?,
             libc::SYS_sched_getaffinity => self.affinities.get(call),
             libc::SYS_sched_setaffinity => self.affinities.set(call),
-            libc::SYS_epoll_ctl if self.bpf.has_made(call, call.args[2] as u32) => Answer::Value(0),
+            libc::SYS_epoll_ctl if self.bpf.has_made(call, call.args[2] as u32) => {
+                let number = call.file(call.args[2] as u32).unwrap_or(0);
+                self.rings.watch(call, number);
+                Answer::Value(0)
+            }
             libc::SYS_getpid => Answer::Value(i64::from(PID)),
             libc::SYS_getcpu => clocks::cpu(call),
             libc::SYS_getrandom => self.random(call),
@@ -305,7 +322,12 @@ impl Live {
             libc::SYS_sched_yield => return Ok(Served::Yields),
             libc::SYS_exit => return Ok(Served::Ends),
             libc::SYS_futex => return Ok(self.threads.futex(&self.clocks, call)),
-            _ => return Ok(blocking::serve(&self.clocks, call)),
+            _ => {
+                return Ok(match threads::ring_events(call, &self.rings) {
+                    Some(answer) => Served::Answer(answer),
+                    None => blocking::serve(&self.clocks, call),
+                });
+            }
         };
         Ok(Served::Answer(answer))
     }

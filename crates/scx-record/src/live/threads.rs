@@ -6,6 +6,7 @@
 //! A new thread stands in its first call, by which the C library registers it (rseq, set_robust_list).
 //! It gets its turn after those that were ready before.
 
+use super::rings::Rings;
 use super::{Wait, files, futex};
 use crate::calls::{Answer, Arrival, Call, Calls};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -115,7 +116,13 @@ impl Threads {
     }
 
     /// Lets threads run until one makes a call, or all wait.
-    pub(super) fn next(&mut self, calls: &Calls, now: u64, deadline: Instant) -> io::Result<Next> {
+    pub(super) fn next(
+        &mut self,
+        calls: &Calls,
+        now: u64,
+        rings: &Rings,
+        deadline: Instant,
+    ) -> io::Result<Next> {
         loop {
             if Instant::now() > deadline {
                 return Ok(Next::Late);
@@ -125,7 +132,7 @@ impl Threads {
                 match self.ready.pop_front() {
                     Some((call, None)) => return Ok(Next::Call(call)),
                     Some((call, Some(answer))) => self.answer(calls, &call, answer)?,
-                    None => match self.take_due(now) {
+                    None => match self.take_due(now, rings) {
                         Some((call, answer)) => self.answer(calls, &call, answer)?,
                         None => return Ok(Next::Wait(self.wait())),
                     },
@@ -198,7 +205,7 @@ impl Threads {
 
     /// A waiting thread that can go on, and the answer to its call: the one whose time came first,
     /// else the first whose files are ready.
-    fn take_due(&mut self, now: u64) -> Option<(Call, Answer)> {
+    fn take_due(&mut self, now: u64, rings: &Rings) -> Option<(Call, Answer)> {
         let due = |(nth, blocked): (usize, &Blocked)| {
             blocked.until.filter(|until| *until <= now).map(|until| (until, nth))
         };
@@ -206,6 +213,12 @@ impl Threads {
             let blocked = self.blocked.remove(nth);
             let answer = timeout(&blocked);
             return Some((blocked.call, answer));
+        }
+        let has_records = |blocked: &Blocked| ring_events(&blocked.call, rings);
+        let ring = self.blocked.iter().enumerate();
+        let ring = ring.filter_map(|(nth, blocked)| Some((nth, has_records(blocked)?))).next();
+        if let Some((nth, answer)) = ring {
+            return Some((self.blocked.remove(nth).call, answer));
         }
         let is_ready = |blocked: &Blocked| files::is_ready(&blocked.call, &blocked.why);
         let nth = self.blocked.iter().position(is_ready)?;
@@ -308,6 +321,19 @@ impl Threads {
         }
         moved
     }
+}
+
+/// The answer to a call of epoll_wait(2) if ring buffers that it watches have records.
+pub(super) fn ring_events(call: &Call, rings: &Rings) -> Option<Answer> {
+    const WAITS: [libc::c_long; 3] =
+        [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+    let events =
+        WAITS.contains(&call.nr).then(|| rings.events(call.args[0] as u32, call.args[2]))?;
+    let nr = (events.len() / 12) as i64;
+    (nr > 0).then(|| match call.write(call.args[1], &events) {
+        true => Answer::Value(nr),
+        false => Answer::Error(libc::EFAULT),
+    })
 }
 
 /// The state of a thread in a letter; `None`: it has ended.
