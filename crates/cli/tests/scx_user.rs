@@ -82,6 +82,9 @@ fn a_user_program_decides_in_simulated_time() {
     assert_eq!((variable(&alone, "slice_knob"), variable(&alone, "nr_looks")), (0, 0));
     assert!(!done.stderr.contains("scx-no-setup"), "{}", done.stderr);
     assert!(done.stdout.contains("\"tuner\""), "the program is a task of the run");
+    let settings = run["machine"]["settings"].as_array().unwrap();
+    let step = settings.iter().find(|setting| setting["name"] == "user_half.step").unwrap();
+    assert_eq!(step["value"], "20us");
 }
 
 #[test]

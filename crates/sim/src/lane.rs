@@ -133,6 +133,9 @@ impl SimLane {
     pub fn identity(&self, scheduler: &str) -> impl Hash + use<'_> {
         let own = self.schedulers.iter().find(|found| found.name == scheduler);
         let digest = own.and_then(|found| found.digest.as_deref());
+        let user = own.and_then(|found| found.user_half());
+        let digest = user
+            .map_or_else(|| digest.map(str::to_owned), |user| Some(format!("{digest:?} {user:?}")));
         (self.hz, self.costs, self.charges_textbooks, self.preempt, self.watchdog, digest)
     }
 }
@@ -375,7 +378,12 @@ fn settings(machine: &Machine, scheduler: &Scheduler, options: &Options) -> Vec<
             },
         }
     });
-    tunables.chain(machine_settings(machine)).chain(costs).collect()
+    let user = scheduler.user_half().into_iter().flat_map(|half| {
+        let step = units::format_duration(half.step_ns);
+        [("command", half.command.join(" ")), ("step", step)]
+    });
+    let user = user.map(|(name, value)| Setting { name: format!("user_half.{name}"), value });
+    tunables.chain(user).chain(machine_settings(machine)).chain(costs).collect()
 }
 
 /// Settings of the machine that influence the result, except costs.
