@@ -7,7 +7,7 @@
 //! - [`check`] plays a case, and then the [`pair`] of one metamorphic rule, whose runs must agree.
 //! - [`shrink`] makes a case that breaks a rule as small as it can.
 //! - [`diff()`] finds the first decision in which two schedulers differ, and [`follow`] how often
-//!   they differ if one follows the other.
+//!   they differ if one follows the other. [`compare_turns`] does so for recorded runs of kernels.
 //! - [`bisect()`] finds the first bad one of several versions.
 //!
 //! This crate reads no file, clock or environment. The same seed gives the same case, the same
@@ -30,8 +30,9 @@ mod world;
 pub use bisect::{Bisected, Trial, bisect};
 pub use case::Case;
 pub use diff::{
-    Agreement, Choice, Counts, Diff, DiffError, Difference, Kind, Setting, Side, StateDifference,
-    diff, follow, play_both,
+    Agreement, Choice, Counts, Diff, DiffError, Difference, Kind, Recording, Runnable, Setting,
+    Side, StateDifference, TurnDiff, TurnDifference, TurnSide, compare_turns, diff, follow,
+    play_both,
 };
 pub use generate::{Feature, Features, Shape, generate};
 pub use play::{Verdict, play};

@@ -136,3 +136,65 @@ fn a_changed_copy_of_a_file_differs() {
     assert!(done.stdout.contains("If B follows A's decisions"), "{}", done.stdout);
     assert!(done.stdout.contains("only B would preempt the running task"), "{}", done.stdout);
 }
+
+/// Two kernels whose slices end at ticks and between them; and a model against its kernel.
+#[test]
+fn real_kernels_are_compared_in_guests() {
+    if !common::kernel_ready("6.12") || !common::kernel_ready("7.2") {
+        return;
+    }
+    let here = std::path::Path::new(".");
+    let args = ["diff", "vm:6.12", "vm:7.2", "hogs:n=3,work=50ms", "--json"];
+    let done = schedlab_in(here, &args);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let result = json(&done);
+    assert_eq!(result["sides"][1]["lane"], "vm");
+    assert!(result["sides"][0]["kernel"].as_str().unwrap().starts_with("6.12."), "{result}");
+    let first = &result["first"];
+    assert!(first["timing"].is_null(), "{first}");
+    let did = |side: usize| first["sides"][side]["did"].as_str().unwrap().to_owned();
+    // The tick is after 4 ms; 7.2 ends slices of 0.7 ms by a timer.
+    assert!(did(0).starts_with("lets hog-0 run on, for 3."), "{}", did(0));
+    assert!(did(1).starts_with("preempts hog-0 after 0.7"), "{}", did(1));
+    assert_eq!(first["sides"][0]["runnable"].as_array().unwrap().len(), 3);
+    // Counted time: the same again.
+    assert_eq!(json(&schedlab_in(here, &args)), result);
+    let same = ok(&["diff", "linux-6.12", "vm:6.12", "hogs:n=3,work=50ms", "--until", "60ms"]);
+    assert!(same.stdout.starts_with("A and B make the same 15 turns."), "{}", same.stdout);
+    assert!(same.stdout.contains("linux-6.12 (a model)"), "{}", same.stdout);
+    let seeds = ["diff", "vm:6.12", "vm:7.2", "hogs:n=3,work=20ms", "--seeds", "3"];
+    let text = flat(&schedlab_in(here, &seeds).stdout);
+    assert!(text.contains("Of 3 runs with other seeds and starts, 3 differ first by a choice"));
+    assert!(text.contains("B's number of switches is ") || text.contains("number of switches"));
+}
+
+#[test]
+fn what_a_comparison_with_a_kernel_cannot_have_is_refused() {
+    let here = std::path::Path::new(".");
+    for (more, wanted) in [
+        (["--cpus", "2"], "compared on one CPU"),
+        (["--machine", "laptop"], "a guest is QEMU's own machine"),
+    ] {
+        let done = schedlab_in(here, &[&["diff", "rr", "vm:6.12", "hogs"], &more[..]].concat());
+        assert!(done.code == 2 && flat(&done.stderr).contains(wanted), "{}", done.stderr);
+    }
+    let done = schedlab_in(here, &["diff", "rr", "rr", "hogs", "--tolerance", "1ms"]);
+    assert!(done.code == 2 && done.stderr.contains("with kernels"), "{}", done.stderr);
+}
+
+/// A kernel against its model with a slice of 20 ms: random search finds a workload that shows it.
+#[test]
+fn a_random_search_finds_where_a_kernel_and_a_wrong_model_choose_otherwise() {
+    if !common::kernel_ready("6.12") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["diff", "vm:6.12", "linux-6.12", "--set-b", "base_slice=20ms"];
+    let done = schedlab_in(folder.path(), &[&args[..], &["--random", "40", "--json"]].concat());
+    assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
+    let result = json(&done);
+    assert!(result["workload_text"].as_str().unwrap().lines().count() <= 12, "{result}");
+    let words: Vec<&str> = result["command"].as_str().unwrap().split(' ').skip(1).collect();
+    let again = json(&schedlab_in(folder.path(), &[&words[..], &["--json"]].concat()));
+    assert_eq!(again["sentence"], result["sentence"]);
+}

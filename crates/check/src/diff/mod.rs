@@ -12,10 +12,12 @@ mod guide;
 mod labels;
 mod log;
 mod states;
+mod turns;
 
 pub use follow::{Agreement, follow};
 pub use guide::Counts;
 pub use states::StateDifference;
+pub use turns::{Recording, Runnable, TurnDiff, TurnDifference, TurnSide, compare_turns};
 
 use crate::case::Case;
 use crate::play::{Verdict, panic_text};

@@ -6,7 +6,7 @@
 use crate::args::SchemaArgs;
 use crate::commands::bisect::BisectResult;
 use crate::commands::check::CheckResult;
-use crate::commands::diff::DiffResult;
+use crate::commands::diff::{DiffResult, TurnDiffResult};
 use crate::commands::sim::InspectedRun;
 use crate::error::CliResult;
 use crate::output::Out;
@@ -37,6 +37,8 @@ pub enum SchemaKind {
     Check,
     /// What `diff --json` prints.
     Diff,
+    /// What `diff --json` prints if a side is a kernel in a guest.
+    DiffKernels,
     /// What `bisect --json` prints.
     Bisect,
     /// An experiment file (TOML) of `compare`, `reproduce` and `validate`.
@@ -82,6 +84,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Explain => schema_for!(ExplainResult),
         SchemaKind::Check => schema_for!(CheckResult),
         SchemaKind::Diff => schema_for!(DiffResult),
+        SchemaKind::DiffKernels => schema_for!(TurnDiffResult),
         SchemaKind::Bisect => schema_for!(BisectResult),
         SchemaKind::Experiment => schema_for!(Study),
         SchemaKind::Manifest => schema_for!(Manifest),

@@ -134,6 +134,21 @@ pub struct InGuest {
 }
 
 impl InGuest {
+    /// Its lane.
+    pub fn lane(&self) -> &dyn Lane {
+        &*self.lane
+    }
+
+    /// Kernel and scheduler, as the lane calls them.
+    pub fn kernel(&self) -> &str {
+        &self.name
+    }
+
+    /// Ticks a second of the kernel.
+    pub fn hz(&self) -> u32 {
+        self.hz
+    }
+
     fn request(&self, case: &Case) -> RunRequest {
         let cpus = CpuMask::first(case.machine.nr_cpus());
         RunRequest {

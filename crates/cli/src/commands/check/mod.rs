@@ -3,8 +3,8 @@
 
 mod corpus;
 mod finding;
-mod guest;
-mod place;
+pub(super) mod guest;
+pub(super) mod place;
 pub(super) mod recipe;
 mod result;
 pub(super) mod search;

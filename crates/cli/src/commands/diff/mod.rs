@@ -2,11 +2,13 @@
 //! `schedlab diff`: the first decision in which two schedulers differ, and how often they differ if
 //! one follows the other.
 
+mod kernels;
 mod measures;
 mod random;
 pub(super) mod result;
 pub(super) mod show;
 
+pub use kernels::TurnDiffResult;
 pub use result::DiffResult;
 
 use super::check::search;
@@ -22,7 +24,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use result::Compared;
 use schedlab_check::{Case, DiffError, Setting, Side, Subject, follow};
-use schedlab_model::{Machine, Workload};
+use schedlab_model::{Machine, Nanos, Workload};
 use schedlab_run::{LaneKind, RunRequest};
 use schedlab_sim::SimLane;
 use schedlab_sim::lane::options_of;
@@ -31,7 +33,7 @@ use std::path::PathBuf;
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Scheduler A (`schedlab list schedulers`), or a file (.bpf.c)
+    /// Scheduler A (`schedlab list schedulers`), a file (.bpf.c), or a kernel: vm:6.12
     #[arg(add = ArgValueCompleter::new(complete::schedulers))]
     pub a: String,
     /// Scheduler B; the same as A to compare settings
@@ -60,9 +62,12 @@ pub struct DiffArgs {
     /// Directory for the workload that --random finds
     #[arg(long, short = 'o', value_name = "DIR", default_value = "schedlab-diff")]
     pub output: PathBuf,
-    /// Print JSON (`schedlab schema diff`)
+    /// Print JSON (`schedlab schema diff`, with a kernel `schedlab schema diff-kernels`)
     #[arg(long)]
     pub json: bool,
+    /// With a kernel: how much earlier or later a preemption may come [default: half a tick]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = input::duration)]
+    pub tolerance: Option<Nanos>,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
@@ -78,9 +83,12 @@ pub const EXAMPLES: &str = "Examples:
   schedlab diff linux-7.2 linux-7.2 hogs:n=3 --set-b base_slice=3ms
   schedlab diff linux-6.12.0 linux-6.12 --random 1000
   schedlab diff linux-6.12 linux-7.2 interactive --seeds 20
+  schedlab diff vm:6.12 vm:7.2 interactive --until 500ms --seeds 5
+  schedlab diff linux-6.12 vm:6.12 --random 100
 
 Both run on the same machine, each with the preemption model of its own kernel unless --preempt is
-given. The choice among equal tasks is no difference.
+given. The choice among equal tasks is no difference. Kernels (vm:) run in guests with counted time,
+on one CPU; a difference that only comes from other times is no choice, and ends with exit code 0.
 Exit code: 0 the decisions are the same, 1 they differ.";
 
 /// A scheduler of the comparison, with its settings.
@@ -92,6 +100,15 @@ pub struct Party {
 
 /// Runs the command.
 pub fn diff(args: &DiffArgs, out: &mut Out) -> CliResult<()> {
+    if kernels::is_meant(args) {
+        return kernels::diff(args, out);
+    }
+    if args.tolerance.is_some() {
+        return Err(CliError::usage_help(
+            "--tolerance is for comparisons with kernels",
+            "models have the same clock: their times are compared exactly",
+        ));
+    }
     let parties =
         [party(args, &args.a, &args.tunables_a)?, party(args, &args.b, &args.tunables_b)?];
     let result = match args.random {

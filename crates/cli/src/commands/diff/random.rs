@@ -12,6 +12,7 @@ use schedlab_model::{Costs, Topology};
 use schedlab_run::file::write_whole;
 use schedlab_run::machine::{MachineFile, TopologyTable};
 use schedlab_workload::write_rtapp_short;
+use std::path::{Path, PathBuf};
 
 /// CPUs of random workloads: differences on few CPUs are the easiest to understand.
 const CPUS_MAX: u32 = 2;
@@ -57,17 +58,14 @@ fn shape(subjects: &[Subject; 2]) -> Shape {
 
 /// Writes the workload, and the machine if it is not flat. Returns the command that compares it.
 fn write_whole_case(args: &DiffArgs, parties: &[Party; 2], case: &Case) -> CliResult<String> {
-    let folder = &args.output;
-    std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, &error))?;
-    let path = folder.join("workload.json");
-    write_whole(&path, write_rtapp_short(&case.workload).as_bytes())?;
+    let path = write_workload(&args.output, case)?;
     let nr_cpus = case.machine.nr_cpus();
     let costs = if case.machine.costs == Costs::ZERO { "zero" } else { "default" };
     let mut command = format!(
         "schedlab diff {} {} {} --cpus {nr_cpus} --hz {} --costs {costs} --seed {}",
-        quoted(&args.a),
-        quoted(&args.b),
-        quoted(&path.display().to_string()),
+        shell_word(&args.a),
+        shell_word(&args.b),
+        shell_word(&path.display().to_string()),
         case.machine.hz,
         case.seed
     );
@@ -81,20 +79,28 @@ fn write_whole_case(args: &DiffArgs, parties: &[Party; 2], case: &Case) -> CliRe
         };
         let text = serde_json::to_string_pretty(&file)
             .map_err(|error| CliError::usage(format!("the machine: {error}")))?;
-        let path = folder.join("machine.json");
+        let path = args.output.join("machine.json");
         write_whole(&path, text.as_bytes())?;
-        command += &format!(" --machine {}", quoted(&path.display().to_string()));
+        command += &format!(" --machine {}", shell_word(&path.display().to_string()));
     }
     for (party, option) in parties.iter().zip(["--set-a", "--set-b"]) {
         for (name, value) in &party.tunables {
-            command += &format!(" {option} {}", quoted(&format!("{name}={value}")));
+            command += &format!(" {option} {}", shell_word(&format!("{name}={value}")));
         }
     }
     Ok(command)
 }
 
+/// Writes the workload of a case into `folder`.
+pub(super) fn write_workload(folder: &Path, case: &Case) -> CliResult<PathBuf> {
+    std::fs::create_dir_all(folder).map_err(|error| CliError::file("create", folder, &error))?;
+    let path = folder.join("workload.json");
+    write_whole(&path, write_rtapp_short(&case.workload).as_bytes())?;
+    Ok(path)
+}
+
 /// A word of a shell's command.
-fn quoted(word: &str) -> String {
+pub(super) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.into(),
@@ -108,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_hostile_name_is_one_word() {
-        assert_eq!(quoted("linux-6.12"), "linux-6.12");
-        assert_eq!(quoted("a b/$(x).bpf.c"), "'a b/$(x).bpf.c'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_word("linux-6.12"), "linux-6.12");
+        assert_eq!(shell_word("a b/$(x).bpf.c"), "'a b/$(x).bpf.c'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
     }
 }
