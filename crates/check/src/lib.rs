@@ -34,7 +34,7 @@ pub use diff::{
     Side, StateDifference, TurnDiff, TurnDifference, TurnSide, compare_turns, diff, follow,
     play_both,
 };
-pub use generate::{Feature, Features, Shape, generate};
+pub use generate::{Feature, Features, Shape, Tunes, generate};
 pub use play::{Verdict, play};
 pub use relations::{Pair, check, check_rule, pair};
 pub use rules::{Breach, DECISIONS, Judge, LIMITS, Limit, Needs, RULES, Rule, rule};

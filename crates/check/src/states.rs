@@ -4,13 +4,13 @@
 //! The average virtual runtime, the eligible entities and the earliest deadline are computed from
 //! the list of the candidates, without the trees and sums that the model keeps.
 
-use crate::rules::{Breach, Context, RT_FREE_NS, rule};
+use crate::rules::{Breach, Context, rule};
 use crate::steps::{Checked, StepJudge};
 use crate::subject::Family;
 use schedlab_engine::{Decision, Observer};
 use schedlab_model::{CpuId, KernelVersion, Nanos};
 use schedlab_sched::Core;
-use schedlab_sched::boundary::explain::{Contest, Explanation, Rule, Value, Who, number_in};
+use schedlab_sched::boundary::explain::{Contest, Explanation, Fact, Rule, Value, Who, number_in};
 use std::collections::BTreeMap;
 
 /// All candidates are needed.
@@ -26,8 +26,8 @@ pub struct StateJudge<'c> {
     has_slices: bool,
     has_min_vruntime: bool,
     counts_tasks: bool,
-    /// Whether the real-time limit may hold tasks back.
-    has_rt: bool,
+    /// The real-time limit holds nobody back before this time; `None`: nobody is real-time.
+    rt_free_ns: Option<Nanos>,
     min_vruntime: BTreeMap<(CpuId, u32), i64>,
     breach: Option<Breach>,
 }
@@ -51,6 +51,7 @@ impl<'c> StateJudge<'c> {
         let has_deadline =
             workload.tasks.iter().any(|task| task.attr.policy == schedlab_model::Policy::Deadline);
         let mut groups = (0..workload.cgroups.len() as u32).map(schedlab_model::CgroupId);
+        let has_rt = context.attrs().any(|attr| attr.policy.is_rt());
         let is_limited = groups.any(|group| workload.is_ever_limited(group));
         Self {
             steps: StepJudge::new(context),
@@ -59,7 +60,7 @@ impl<'c> StateJudge<'c> {
             has_min_vruntime: version.is_some_and(|v| v <= KernelVersion::series(6, 18)),
             // Throttled tasks do not count.
             counts_tasks: !has_deadline && !is_limited,
-            has_rt: context.attrs().any(|attr| attr.policy.is_rt()),
+            rt_free_ns: has_rt.then(|| context.rt_free_ns()),
             min_vruntime: BTreeMap::new(),
             breach: None,
         }
@@ -71,7 +72,7 @@ impl<'c> StateJudge<'c> {
     }
 
     fn check(&mut self, core: &Core, decision: &Decision) -> Checked {
-        let is_free = !self.has_rt || core.now <= RT_FREE_NS;
+        let is_free = self.rt_free_ns.is_none_or(|free_ns| core.now <= free_ns);
         if self.counts_tasks && is_free {
             check_nr_running(core)?;
         }
@@ -79,8 +80,12 @@ impl<'c> StateJudge<'c> {
             self.steps.check(core.now, decision.cpu, explanation)?;
         }
         let contests = decision.explanation.iter().flat_map(|stated| &stated.contests);
-        for contest in contests.filter(|contest| contest.class == "fair") {
-            self.check_contest(decision.cpu, contest)?;
+        for contest in contests {
+            match contest.class {
+                "fair" => self.check_contest(decision.cpu, contest)?,
+                "rt" => check_throttled(decision.cpu, contest)?,
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -110,6 +115,16 @@ impl<'c> StateJudge<'c> {
         }
         if self.has_eevdf && contest.nr_omitted == 0 { check_eevdf(contest) } else { Ok(()) }
     }
+}
+
+/// A period ends for throttled real-time tasks.
+fn check_throttled(cpu: CpuId, contest: &Contest) -> Checked {
+    let is_stopped = |fact: &Fact| fact.name == "period_timer" && fact.value == Value::Flag(false);
+    if !contest.facts.iter().any(is_stopped) {
+        return Ok(());
+    }
+    let text = format!("real-time tasks of CPU {cpu} are throttled, and no timer ends the period");
+    Err(("rt-timer", text))
 }
 
 /// As many tasks count as are on queues.

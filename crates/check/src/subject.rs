@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is checked: a scheduler, and what rules may rely on.
 
-use crate::generate::{Feature, Features, Shape};
+use crate::generate::{Feature, Features, Shape, Tunes};
 use schedlab_model::{KernelVersion, Nanos};
 use schedlab_sched::{Options, Scheduler};
 use std::sync::Arc;
@@ -76,7 +76,11 @@ impl Subject {
             }
             Family::Kernel(_) | Family::Native => Features::ALL,
         };
-        Shape { features, ..Shape::default() }
+        let tunes = match self.family() {
+            Family::Kernel(_) => Tunes::of(&self.scheduler),
+            _ => Tunes::NONE,
+        };
+        Shape { features, tunes, ..Shape::default() }
     }
 
     /// Its family.

@@ -6,8 +6,10 @@
 //! not marked they are always unknown, and rules that depend on them leave the task out.
 
 use schedlab_model::trace::TaskInfo;
+use schedlab_model::workload::effective_cpus;
 use schedlab_model::{
-    CpuId, CpuMask, Event, EventKind, Nanos, Op, SchedAttr, SwitchOut, TaskId, Workload,
+    CgroupId, CgroupSpec, Change, CpuId, CpuMask, Event, EventKind, Nanos, Op, SchedAttr,
+    SwitchOut, TaskId, Workload,
 };
 
 /// How a task came to wait for a CPU.
@@ -74,12 +76,66 @@ impl Seen<'_> {
     }
 }
 
-/// What a phase of a program means for attributes.
+/// What a phase of a program means for attributes, or for the CPUs of a group.
 #[derive(Clone, Copy, Debug)]
 enum Mark<'a> {
     Nothing,
     Before,
     After(&'a SchedAttr),
+    BeforeCpus,
+    AfterCpus(CgroupId, Option<CpuMask>),
+}
+
+/// CPUs of groups, as far as a trace tells.
+#[derive(Debug)]
+struct Cpusets<'a> {
+    groups: &'a [CgroupSpec],
+    own: Vec<Option<CpuMask>>,
+    effective: Vec<CpuMask>,
+    /// Changes under way.
+    nr_open: u32,
+    /// Whether two changes overlapped, or one is not marked: then their order is unknown.
+    is_lost: bool,
+}
+
+impl<'a> Cpusets<'a> {
+    /// `None` if groups have no CPUs of their own.
+    fn new(workload: &'a Workload, cpus: CpuMask) -> Option<Self> {
+        let changes = || workload.tasks.iter().map(|task| &task.program.ops);
+        let has_changes = changes().flatten().any(|op| changed_cpus(op).is_some());
+        if !workload.has_cpusets() && !has_changes {
+            return None;
+        }
+        let groups = workload.cgroups.as_slice();
+        let own: Vec<_> = groups.iter().map(|group| group.cpus).collect();
+        let effective = effective_cpus(groups, |group| own[group], cpus);
+        let is_lost = !changes().all(|ops| is_marked(ops, |op| changed_cpus(op).is_some()));
+        Some(Self { groups, own, effective, nr_open: 0, is_lost })
+    }
+
+    fn begin(&mut self) {
+        self.nr_open += 1;
+        self.is_lost |= self.nr_open > 1;
+    }
+
+    fn end(&mut self, group: CgroupId, cpus: Option<CpuMask>) {
+        self.nr_open = self.nr_open.saturating_sub(1);
+        if let Some(own) = self.own.get_mut(group.index()) {
+            *own = cpus;
+        }
+        self.effective = effective_cpus(self.groups, |group| self.own[group], self.effective[0]);
+    }
+}
+
+/// The group whose CPUs `op` changes, and its new ones.
+pub(crate) fn changed_cpus(op: &Op) -> Option<(CgroupId, Option<CpuMask>)> {
+    match op {
+        Op::Change(change) => match **change {
+            Change::Cpus { group, cpus } => Some((group, cpus)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// What is known of a task description.
@@ -107,6 +163,7 @@ pub struct World<'a> {
     /// Tasks by id.
     pub tasks: Vec<Seen<'a>>,
     specs: Vec<Spec<'a>>,
+    cpusets: Option<Cpusets<'a>>,
 }
 
 impl<'a> World<'a> {
@@ -123,7 +180,7 @@ impl<'a> World<'a> {
             Spec {
                 attr: &task.attr,
                 marks: marks(ops, task.phases.len()),
-                is_marked: is_marked(ops),
+                is_marked: is_marked(ops, |op| matches!(op, Op::SetAttr(_))),
                 ever_allowed: ever.fold(CpuMask::empty(), |all, one| all.or(&one)),
             }
         });
@@ -134,12 +191,19 @@ impl<'a> World<'a> {
             switched_at: vec![0; nr_cpus as usize],
             tasks: Vec::new(),
             specs: specs.collect(),
+            cpusets: Cpusets::new(workload, cpus),
         }
     }
 
     /// The task with this id.
     pub fn task(&self, id: TaskId) -> &Seen<'a> {
         &self.tasks[id.index()]
+    }
+
+    /// The CPUs of `group`, if it or a group above it has some of its own, and they are known.
+    pub fn group_cpus(&self, group: CgroupId) -> Option<&CpuMask> {
+        let known = self.cpusets.as_ref().filter(|sets| sets.nr_open == 0 && !sets.is_lost)?;
+        known.effective.get(group.index())
     }
 
     /// Tasks with their ids.
@@ -227,6 +291,11 @@ impl<'a> World<'a> {
     fn mark(&mut self, task: TaskId, phase: u32) {
         let seen = &mut self.tasks[task.index()];
         let spec = &self.specs[seen.spec];
+        match (spec.marks.get(phase as usize), &mut self.cpusets) {
+            (Some(Mark::BeforeCpus), Some(cpusets)) => cpusets.begin(),
+            (Some(Mark::AfterCpus(group, cpus)), Some(cpusets)) => cpusets.end(*group, *cpus),
+            _ => {}
+        }
         if !spec.is_marked {
             return;
         }
@@ -257,6 +326,12 @@ fn marks(ops: &[Op], nr_phases: usize) -> Vec<Mark<'_>> {
         let meaning = match (before, ops.get(index + 1)) {
             (Some(Op::SetAttr(attr)), _) => Mark::After(attr),
             (_, Some(Op::SetAttr(_))) => Mark::Before,
+            (Some(before), after) => match (changed_cpus(before), after.and_then(changed_cpus)) {
+                (Some((group, cpus)), _) => Mark::AfterCpus(group, cpus),
+                (None, Some(_)) => Mark::BeforeCpus,
+                _ => continue,
+            },
+            (None, Some(after)) if changed_cpus(after).is_some() => Mark::BeforeCpus,
             _ => continue,
         };
         if let Some(mark) = marks.get_mut(*phase as usize) {
@@ -266,11 +341,11 @@ fn marks(ops: &[Op], nr_phases: usize) -> Vec<Mark<'_>> {
     marks
 }
 
-/// Whether every change is between two phases of its own.
-fn is_marked(ops: &[Op]) -> bool {
+/// Whether every operation that `is` such a change is between two phases of its own.
+fn is_marked(ops: &[Op], is: impl Fn(&Op) -> bool) -> bool {
     let is_phase = |op: Option<&Op>| matches!(op, Some(Op::Phase(_)));
     ops.iter().enumerate().all(|(index, op)| {
         let before = index.checked_sub(1).and_then(|index| ops.get(index));
-        !matches!(op, Op::SetAttr(_)) || (is_phase(before) && is_phase(ops.get(index + 1)))
+        !is(op) || (is_phase(before) && is_phase(ops.get(index + 1)))
     })
 }

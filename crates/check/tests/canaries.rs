@@ -221,6 +221,34 @@ fn a_scheduler_that_runs_groups_to_their_end_is_found() {
 }
 
 #[test]
+fn a_scheduler_that_forgives_at_writes_is_found() {
+    assert_pair_found(Sin::ForgivesAtWrites, "same-values");
+}
+
+/// The engine sees the answer before the rule of the trace sees the run.
+#[test]
+fn a_scheduler_that_ignores_cpusets_is_found() {
+    let features = [Feature::Smp, Feature::Groups, Feature::Cpusets];
+    let shape = Shape { features: Features::ALL.only(&features), ..Shape::default() };
+    assert_found(Sin::IgnoresCpuset, &["answers", "cpuset"], &shape);
+}
+
+/// Kernels refill the pool at every write of cpu.max, which is a known limit.
+#[test]
+fn a_write_of_the_same_limit_is_a_known_limit() {
+    let rule = rule("same-limit").expect("the table has it");
+    let kernel = Arc::clone(registry::find("linux-6.12").expect("it is there"));
+    let known = Subject::new(kernel);
+    let all = Subject { judges_limits: true, ..known.clone() };
+    let found = (0..1_000).find(|seed| {
+        let case = generate(&Shape::default(), *seed);
+        check_rule(&case, &all, rule).breach().is_some()
+    });
+    let case = generate(&Shape::default(), found.expect("a refill goes unnoticed"));
+    assert_eq!(check_rule(&case, &known, rule), Verdict::Passed);
+}
+
+#[test]
 fn a_scheduler_that_looks_at_other_cpus_is_found() {
     assert_pair_found(Sin::LooksAside, "other-cpu");
 }

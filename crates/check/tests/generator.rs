@@ -69,6 +69,15 @@ fn every_feature_occurs_and_can_be_left_out() {
         has_op(|op| is_change(op, |change| matches!(change, Change::Cpus { .. }))),
     ];
     assert!(changes.iter().all(|count| *count >= 4), "{changes:?}");
+    let has_cpus = |case: &Case| case.workload.has_cpusets();
+    assert!(cases().filter(has_cpus).count() >= 15);
+    let kernel = SCHEDULERS.iter().find(|one| one.name == "linux-6.12").unwrap();
+    let shape = Subject::new(Arc::clone(kernel)).shape();
+    let tuned = (0..NR_SEEDS).map(|seed| generate(&shape, seed)).filter(|case| {
+        let mut ops = case.workload.tasks.iter().flat_map(|task| &task.program.ops);
+        ops.any(|op| matches!(op, Op::Tune { .. }))
+    });
+    assert!(tuned.count() >= 40);
     let features = Features::ALL.without(Feature::Smp).without(Feature::Locks);
     let shape = Shape { features, ..Shape::default() };
     for seed in 0..NR_SEEDS {

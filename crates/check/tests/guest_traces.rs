@@ -3,7 +3,7 @@
 
 use schedlab_check::{Case, Judge, Subject};
 use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Machine, SwitchOut, TaskId, TraceSink};
+use schedlab_model::{CpuId, Event, EventKind, Machine, Op, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::registry;
 use schedlab_workload::read_rtapp;
 use std::sync::Arc;
@@ -85,4 +85,59 @@ fn a_thread_of_the_kernel_may_hold_a_cpu_for_a_while() {
     assert_eq!(broken("linux-6.12", true, &held(11 * MS)), None);
     assert_eq!(broken("linux-6.12", true, &held(30 * MS)), Some("idle-own-queue"));
     assert_eq!(broken("linux-6.12", false, &held(11 * MS)), Some("idle-own-queue"));
+}
+
+/// Two CPUs, a group that has the second one and then the first, and its task.
+const CONFINED: &str = r#"{ "global": { "duration": "1s" },
+  "cgroups": { "/g": { "cpus": [1] } }, "tasks": {
+    "a": { "taskgroup": "/g", "loop": -1, "run": 1000 },
+    "b": { "loop": -1, "phases": {
+      "before": { "loop": 1, "run": 1000 },
+      "change": { "loop": 1, "change": { "taskgroup": "/g", "cpus": [0] } },
+      "after": { "loop": 1, "run": 1000 } } } } }"#;
+
+/// The rule that is broken if task a runs on `cpu` at `time_ns`. Task b marks its phases at 10 ms,
+/// changes the group, and marks the next at 12 ms.
+fn broken_on(cpu: u32, time_ns: u64) -> Option<&'static str> {
+    let mut workload = read_rtapp("w.json", CONFINED, 2).unwrap().workload;
+    // The change between the marks has no mark of its own.
+    let ops = &mut workload.tasks[1].program.ops;
+    let change = ops.iter().position(|op| matches!(op, Op::Change(_))).unwrap();
+    assert!(matches!(ops[change - 1], Op::Phase(1)) && matches!(ops[change + 1], Op::Phase(2)));
+    let case = Case { workload, machine: Machine::flat(2), seed: 1 };
+    let subject = Subject::new(Arc::clone(registry::find("linux-6.18").unwrap()));
+    let mut judge = Judge::new(&case, &subject);
+    for (id, name) in [(0, "a"), (1, "b")] {
+        judge.task(TaskId(id), &TaskInfo { name: name.into(), spec: Some(id), pid: 1 });
+    }
+    let (a, b) = (TaskId(0), TaskId(1));
+    let mut events = vec![
+        (0, 0, EventKind::Fork { task: b, parent: None }),
+        (0, 0, EventKind::Switch { prev: None, next: Some(b), out: SwitchOut::Idle }),
+        (10 * MS, 0, EventKind::Phase { task: b, phase: 1 }),
+        (12 * MS, 0, EventKind::Phase { task: b, phase: 2 }),
+        (12 * MS, 0, EventKind::Switch { prev: Some(b), next: None, out: SwitchOut::Sleeping }),
+        (time_ns, cpu, EventKind::Fork { task: a, parent: None }),
+        (time_ns, cpu, EventKind::Switch { prev: None, next: Some(a), out: SwitchOut::Idle }),
+    ];
+    if cpu == 0 && time_ns < 12 * MS {
+        // Its CPU is free.
+        events[4].0 = 1;
+    }
+    events.sort_by_key(|event| event.0);
+    for (time_ns, cpu, kind) in events {
+        judge.event(&Event { time_ns, cpu: CpuId(cpu), kind });
+    }
+    judge.end(time_ns + MS);
+    judge.finish().map(|breach| breach.rule.name)
+}
+
+#[test]
+fn a_task_outside_of_its_groups_cpus_is_found() {
+    assert_eq!(broken_on(1, 5 * MS), None);
+    assert_eq!(broken_on(0, 5 * MS), Some("cpuset"));
+    // In between, the CPUs are unknown.
+    assert_eq!([broken_on(0, 11 * MS), broken_on(1, 11 * MS)], [None, None]);
+    assert_eq!(broken_on(0, 20 * MS), None);
+    assert_eq!(broken_on(1, 20 * MS), Some("cpuset"));
 }

@@ -3,7 +3,7 @@
 //! and the model without the bug passes the same case. Each line has the first seed that finds the
 //! bug; `cargo xtask soak` searches again from the start.
 
-use schedlab_check::{Case, Feature, Shape, Subject, Verdict, generate, play, shrink};
+use schedlab_check::{Case, Feature, Features, Shape, Subject, Verdict, generate, play, shrink};
 use schedlab_sched::bugs::BUGS;
 use schedlab_sched::registry;
 use schedlab_workload::write_rtapp_short;
@@ -79,9 +79,10 @@ fn what_kernels_do_raises_no_alarm() {
         ("linux-6.18", 12_043, true),
     ] {
         let mut subject = subject(name);
-        // The cases are older than changes of groups.
+        // The cases are older than these features.
         let shape = subject.shape();
-        let features = shape.features.without(Feature::GroupChanges);
+        let newer = [Feature::GroupChanges, Feature::Cpusets, Feature::Tunes];
+        let features = newer.into_iter().fold(shape.features, Features::without);
         let case = generate(&Shape { features, ..shape }, seed);
         assert_eq!(play(&case, &subject), Verdict::Passed, "{name}, seed {seed}");
         subject.judges_limits = true;

@@ -93,6 +93,16 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Runs `f`, which catches the panics of models, without their texts on stderr: its answer has
+/// them.
+pub fn without_panic_texts<T>(f: impl FnOnce() -> T) -> T {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let answer = f();
+    std::panic::set_hook(hook);
+    answer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

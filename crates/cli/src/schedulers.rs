@@ -377,9 +377,12 @@ fn is_called(given: &str, name: &str) -> bool {
 
 fn unknown(name: &str) -> CliError {
     let names: Vec<&str> = registry::names().collect();
-    let allowed = match registry::kernels_around(name) {
-        Some(around) => {
-            let models: Vec<&str> = around.into_iter().flatten().collect();
+    let around = registry::kernels_around(name)
+        .map(|around| around.into_iter().flatten().collect())
+        .or_else(|| registry::kernels_of_major(name));
+    let allowed = match around.as_deref() {
+        Some([only]) => format!("nearest is {only}; allowed: {}", names.join(", ")),
+        Some(models) => {
             format!("nearest are {}; allowed: {}", models.join(" and "), names.join(", "))
         }
         None => allowed_words(name, &names),

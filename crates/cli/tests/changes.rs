@@ -68,3 +68,68 @@ fn groups_change_on_a_kernel_as_in_its_model() {
         assert!(kernel.abs_diff(model) <= 15, "kernel {kernel} ms, model {model} ms");
     }
 }
+
+/// A FIFO hog beside a fair one. The limit of real-time tasks is 500 ms of each second at first, and
+/// none after two seconds: only kernels before 6.12 throttle.
+const LIMITED: &str = r#"{ "name": "limited", "global": { "duration": "4s" },
+  "tasks": {
+    "a": { "policy": "SCHED_FIFO", "priority": 1, "loop": -1, "run": 1000 },
+    "b": { "loop": -1, "run": 1000 },
+    "boss": { "policy": "SCHED_FIFO", "priority": 2, "loop": 1,
+      "tune0": { "rt_runtime": "500ms" }, "sleep0": "2s",
+      "tune1": { "rt_runtime": -1 }, "sleep1": "1s" } } }"#;
+
+/// Tasks that sleep often beside hogs, and a task that switches protection off after half of the
+/// time.
+const SWITCHED: &str = r#"{ "name": "switched", "global": { "duration": "1s" },
+  "tasks": {
+    "a": { "instance": 2, "loop": -1, "run": 300, "sleep": 2000 },
+    "b": { "instance": 2, "loop": -1, "run": 1000 },
+    "boss": { "loop": 1, "sleep0": "500ms",
+      "tune0": { "features": ["NO_RUN_TO_PARITY"], "cfs_bandwidth_slice": "1ms" },
+      "sleep1": "400ms" } } }"#;
+
+fn written(dir: &Path, text: &str) -> String {
+    let path = dir.join("tuned.json");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_kernel_takes_a_limit_of_real_time_tasks_as_its_model_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = written(dir.path(), LIMITED);
+    let model = cpu_ms(&["sim", &file, "--scheduler", "linux-6.1", "--json"]);
+    // Half of two seconds, then nothing.
+    assert!(model[1].abs_diff(1_000) <= 40, "{model:?}");
+    if !kernel_ready("6.1") {
+        return;
+    }
+    let kernel = cpu_ms(&["vm", &file, "--kernel", "6.1", "--json"]);
+    assert!(kernel[1].abs_diff(model[1]) <= 80, "kernel {kernel:?} ms, model {model:?} ms");
+}
+
+#[test]
+fn a_kernel_switches_features_during_a_run() {
+    if !kernel_ready("6.12") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = written(dir.path(), SWITCHED);
+    let switches = |args: &[&str]| {
+        let done = schedlab(args);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        let run: Value = serde_json::from_str(&done.stdout).unwrap();
+        run["measures"]["totals"]["nr_switches"].as_u64().unwrap()
+    };
+    let kernel = switches(&["vm", &file, "--kernel", "6.12", "--json"]);
+    let model = switches(&["sim", &file, "--scheduler", "linux-6.12", "--json"]);
+    assert!(kernel.abs_diff(model) * 8 <= model, "kernel {kernel}, model {model} switches");
+    // A feature that the kernel does not have is refused by its name.
+    let text = SWITCHED.replace("NO_RUN_TO_PARITY", "NO_LAST_BUDDY");
+    let file = written(dir.path(), &text);
+    let done = schedlab(&["vm", &file, "--kernel", "6.12"]);
+    assert!(done.code != 0 && done.stderr.contains("LAST_BUDDY"), "{}", done.stderr);
+    let done = schedlab(&["sim", &file, "--scheduler", "linux-6.12"]);
+    assert!(done.code == 2 && done.stderr.contains("LAST_BUDDY"), "{}", done.stderr);
+}

@@ -34,7 +34,7 @@ fn known_bugs_are_listed_and_found_by_name() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let bugs: Value = json(&ok(&["check", "--bugs", "--json"]));
-    assert_eq!(bugs.as_array().unwrap().len(), 38);
+    assert_eq!(bugs.as_array().unwrap().len(), 39);
     let folder = tempfile::tempdir().unwrap();
     let done = schedlab_in(folder.path(), &["check", "6.12+P22", "--seeds", "400"]);
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);

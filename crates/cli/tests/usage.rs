@@ -290,3 +290,15 @@ fn manual_pages_are_those_of_the_commands() {
         "one page for each command, one for the program, none for help"
     );
 }
+
+#[test]
+fn a_number_alone_leads_to_the_kernels_that_it_may_mean() {
+    for (name, wanted) in [
+        ("linux-9", "nearest is linux-7.2"),
+        ("linux-7", "nearest are linux-7.1 and linux-7.2"),
+        ("5", "nearest are linux-2.6.32 and linux-6.1"),
+    ] {
+        let text = flat(&refused(&["sim", "hogs", "--scheduler", name]));
+        assert!(text.contains(wanted), "{text}");
+    }
+}

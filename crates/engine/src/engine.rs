@@ -14,11 +14,12 @@ use crate::interrupts::Interrupts;
 use crate::locks::Locks;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
+use crate::rt_limit::RtLimit;
 use crate::stack::Stack;
 use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    CgroupId, Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
+    CgroupId, Costs, CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
 };
 use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
@@ -39,6 +40,8 @@ pub(crate) struct Engine<'a, S> {
     pub cpus: Cpus,
     /// CPUs of the groups, once a task has changed some.
     pub cpusets: Option<Box<Cpusets>>,
+    /// The real-time limit that the kernel's files hold.
+    pub rt_limit: RtLimit,
     /// `Some` only if locks of run queues cost time on this machine.
     pub locks: Option<Locks>,
     /// `Some` only if exits and waits for children look through lists of tasks.
@@ -76,6 +79,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let stack = Stack::new(classes, workload, &mut core);
         let tells_queues =
             sink.wants_queues() && stack.classes().iter().any(|class| class.has_queues());
+        let cpusets = workload.has_cpusets().then(|| {
+            let all = CpuMask::first(machine.nr_cpus());
+            Box::new(Cpusets::new(&workload.cgroups, all))
+        });
         let mut clock = Clock::new(machine.nr_cpus(), core.timer_comes(core.tick_nsec));
         let mut arrivals = workload.arrivals(config.seed);
         let user = User::of(config.scheduler, workload);
@@ -89,7 +96,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             workload,
             config,
             sink,
-            cpusets: None,
+            cpusets,
+            rt_limit: RtLimit::of(config.options),
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             core,

@@ -4,6 +4,7 @@
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
+use schedlab_model::workload::effective_cpus;
 use schedlab_model::{CgroupId, CgroupSpec, Change, CpuId, CpuMask, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::DequeueFlags;
 use schedlab_sched::boundary::core::TaskState;
@@ -18,18 +19,17 @@ pub(crate) struct Cpusets {
 }
 
 impl Cpusets {
-    fn new(nr_groups: usize, all: CpuMask) -> Self {
-        Self { own: vec![None; nr_groups], effective: vec![all; nr_groups] }
+    /// The CPUs with which groups start.
+    pub fn new(specs: &[CgroupSpec], all: CpuMask) -> Self {
+        let own: Vec<_> = specs.iter().map(|spec| spec.cpus.map(|cpus| cpus.and(&all))).collect();
+        let effective = effective_cpus(specs, |group| own[group], all);
+        Self { own, effective }
     }
 
     /// Sets the CPUs of `group`. A group of whose CPUs the parent has none gets the parent's.
     fn set(&mut self, group: CgroupId, cpus: Option<CpuMask>, specs: &[CgroupSpec]) {
         self.own[group.index()] = cpus;
-        for (id, spec) in specs.iter().enumerate().skip(1) {
-            let above = self.effective[spec.parent.index()];
-            let within = self.own[id].map_or(above, |own| own.and(&above));
-            self.effective[id] = if within.is_empty() { above } else { within };
-        }
+        self.effective = effective_cpus(specs, |group| self.own[group], self.effective[0]);
     }
 }
 
@@ -81,8 +81,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// may not use any more.
     fn set_cpuset(&mut self, group: CgroupId, cpus: Option<CpuMask>) {
         let all = self.core.cpus;
-        let nr_groups = self.core.cgroups.len();
-        let cpusets = self.cpusets.get_or_insert_with(|| Box::new(Cpusets::new(nr_groups, all)));
+        let groups = &self.core.cgroups;
+        let cpusets = self.cpusets.get_or_insert_with(|| Box::new(Cpusets::new(groups, all)));
         let before = cpusets.effective.clone();
         cpusets.set(group, cpus.map(|cpus| cpus.and(&all)), &self.core.cgroups);
         let is_changed: Vec<bool> =

@@ -39,6 +39,7 @@ mod objects;
 mod observe;
 mod pace;
 mod refuse;
+mod rt_limit;
 mod schedule;
 mod simulation;
 mod stack;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Refuses workloads with parts that the simulator cannot do, before the run.
 
+use schedlab_model::program::SchedTunable;
 use schedlab_model::{CgroupId, Op, Policy, SchedAttr, Workload};
 use schedlab_sched::{SchedClass, Scheduler};
 
@@ -40,7 +41,16 @@ fn check_tunables(
     for task in &workload.tasks {
         for op in &task.program.ops {
             let Op::Tune { tunable, .. } = op else { continue };
-            let has = scheduler.tunables.iter().any(|known| known.name == tunable.name());
+            let name = tunable.model_name();
+            let has = scheduler.tunables.iter().any(|known| known.name == name);
+            let is_rt = matches!(tunable, SchedTunable::RtRuntime | SchedTunable::RtPeriod);
+            if is_rt && has_deadline(workload) {
+                return Err(format!(
+                    "task {:?} sets {name}, and other tasks are SCHED_DEADLINE: models leave out \
+                     an admission that changes during a run; leave out one of the two",
+                    task.name
+                ));
+            }
             if !has || !follows {
                 return Err(format!(
                     "task {:?} sets {}: scheduler {:?} has no such tunable that can change during \
@@ -53,6 +63,23 @@ fn check_tunables(
         }
     }
     Ok(())
+}
+
+/// Whether a task is ever SCHED_DEADLINE.
+fn has_deadline(workload: &Workload) -> bool {
+    has_attr(workload, |attr| attr.policy == Policy::Deadline)
+}
+
+/// Whether a task is ever a fair one.
+fn has_fair(workload: &Workload) -> bool {
+    has_attr(workload, |attr| attr.policy.is_fair() || attr.policy == Policy::Ext)
+}
+
+fn has_attr(workload: &Workload, is: fn(&SchedAttr) -> bool) -> bool {
+    workload.tasks.iter().any(|task| {
+        let later = |op: &Op| matches!(op, Op::SetAttr(attr) if is(attr));
+        is(&task.attr) || task.program.ops.iter().any(later)
+    })
 }
 
 /// Refuses a CPU limit of a group if the class of SCHED_OTHER does not enforce it; and one of the
@@ -69,7 +96,9 @@ fn check_cpu_max(
     let path = &workload.cgroups[group.index()].path;
     let taken = classes.iter().find(|class| class.takes_over(Policy::Normal));
     let fair = taken.or_else(|| classes.iter().find(|class| class.owns(Policy::Normal)));
-    if !fair.is_some_and(|class| class.traits().enforces_cpu_max) {
+    // A stack leaves out classes that have no tasks. A limit holds for fair tasks only.
+    let is_needed = fair.is_some() || has_fair(workload);
+    if is_needed && !fair.is_some_and(|class| class.traits().enforces_cpu_max) {
         return Err(format!(
             "group {path:?}: scheduler {scheduler:?} leaves out cpu.max: take one of linux-6.1 and \
              later, or leave the limit out"

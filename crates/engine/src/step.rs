@@ -3,6 +3,7 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
+use crate::error::SimError;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
 use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
@@ -149,7 +150,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Call
             }
-            Step::Tune { tunable, value } => self.tune(tunable, value),
+            Step::Tune { tunable, value } => self.tune(task, tunable, value),
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
                 Next::Continue
@@ -180,7 +181,12 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// A task sets a tunable of the scheduler.
-    fn tune(&mut self, tunable: SchedTunable, value: u64) -> Next {
+    fn tune(&mut self, task: TaskId, tunable: SchedTunable, value: u64) -> Next {
+        if let Err(why) = self.rt_limit.set(tunable, value) {
+            let (task, time_ns) = (self.tasks[task].name.clone(), self.core.now);
+            self.fail(SimError::Refused { task, why, time_ns });
+            return Next::Call;
+        }
         self.each_class(|class, core| class.tunable_changed(core, tunable, value));
         self.drain();
         Next::Call

@@ -97,7 +97,7 @@ pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
     /// Makes the groups of `specs`; `has_rt[i]` states whether group i will hold real-time tasks,
-    /// `has_cpusets` whether tasks change CPUs of groups.
+    /// `has_cpusets` whether groups have CPUs of their own at some time.
     /// Makes none if there is only the root group, without a limit and with the default weight.
     /// `self` keeps a list of the groups made, so that they can be removed even after a failure.
     pub fn create(
@@ -117,12 +117,10 @@ impl Groups {
         };
         self.controllers = if has_cpusets { &["cpu", "cpuset"] } else { &["cpu"] };
         if has_cpusets && matches!(controller, CpuController::V1(_)) {
-            return Err(
-                "control groups: a change of a group's `cpus` needs cgroup v2, and the cpu \
+            return Err("control groups: a group's `cpus` need cgroup v2, and the cpu \
                         controller of this machine is in a hierarchy of v1: use the lane vm, or \
                         boot with systemd.unified_cgroup_hierarchy=1"
-                    .into(),
-            );
+                .into());
         }
         remove_stale(controller);
         let top = controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id()));
@@ -171,6 +169,13 @@ impl Groups {
             self.switch_on(&self.dirs[spec.parent.index()].clone())?;
         }
         write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
+        if let Some(cpus) = spec.cpus {
+            let path = dir.join("cpuset.cpus");
+            write(&path, &cpus.to_string()).map_err(|error| {
+                let advice = advice("cpuset.cpus", &error);
+                format!("group {:?} as {}: {error}{advice}", spec.path, path.display())
+            })?;
+        }
         Ok(dir.join(if index == 0 { "cgroup.procs" } else { "cgroup.threads" }))
     }
 

@@ -14,7 +14,9 @@ use crate::traps::Watch;
 use crate::tunables::Tunables;
 use crate::{machine, procfs, refuse, room, sys, waiting};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
-use schedlab_model::{Change, CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
+use schedlab_model::{
+    CgroupSpec, Change, CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload,
+};
 use schedlab_run::Warning;
 use std::sync::atomic::Ordering;
 
@@ -192,6 +194,7 @@ fn effective_workload(
             }
         }
     }
+    keep_groups_within(&mut workload.cgroups, &request.cpus)?;
     for object in &mut workload.objects {
         if let ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { rt_priority } } =
             &mut object.kind
@@ -217,6 +220,22 @@ fn keep_within(change: &mut Change, cpus: &CpuMask) -> Result<(), HostError> {
         )));
     }
     *of_group = Some(mask);
+    Ok(())
+}
+
+/// Keeps the CPUs with which groups start within those of the run.
+fn keep_groups_within(groups: &mut [CgroupSpec], cpus: &CpuMask) -> Result<(), HostError> {
+    for group in groups {
+        let Some(own) = group.cpus else { continue };
+        let mask = own.and(cpus);
+        if mask.is_empty() {
+            return Err(HostError::Input(format!(
+                "group {:?} has CPU {own}, but the run may use only CPU {cpus}: name one of these",
+                group.path
+            )));
+        }
+        group.cpus = Some(mask);
+    }
     Ok(())
 }
 

@@ -159,7 +159,8 @@ impl Launcher<'_> {
             needs = needs.or(FileNeeds::of(&task.program));
         }
         let groups = &mut self.plan.groups;
-        let has_cpusets = workload.changes().any(|change| matches!(change, Change::Cpus { .. }));
+        let changes_cpus = workload.changes().any(|change| matches!(change, Change::Cpus { .. }));
+        let has_cpusets = changes_cpus || workload.has_cpusets();
         groups
             .create(controller.as_ref(), &workload.cgroups, &has_rt, has_cpusets)
             .map_err(Stop::Failed)?;

@@ -6,13 +6,11 @@
 //! old values back when the run ends; if it was killed, the caller does.
 
 use crate::error::HostError;
-use schedlab_model::program::SchedTunable;
+use schedlab_model::program::{SchedFeature, SchedTunable};
 use schedlab_model::{Op, Workload};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
-
-const DIR: &str = "/sys/kernel/debug/sched";
 
 /// A tunable that the run changes.
 #[derive(Debug)]
@@ -29,7 +27,33 @@ struct Changed {
 pub struct Tunables(Vec<Changed>);
 
 fn path(tunable: SchedTunable) -> PathBuf {
-    PathBuf::from(DIR).join(tunable.file())
+    let (dir, name) = tunable.file();
+    PathBuf::from(dir).join(name)
+}
+
+/// What restores `tunable`, of what its file held before the run; `None`: this kernel does not have
+/// the feature.
+fn word_before(tunable: SchedTunable, text: &str) -> Option<String> {
+    let SchedTunable::Feature(feature) = tunable else { return Some(text.trim().to_owned()) };
+    let is_it = |word: &&str| SchedFeature::of_word(word).is_some_and(|(own, _)| own == feature);
+    text.split_whitespace().find(is_it).map(str::to_owned)
+}
+
+/// What restores `tunable` after the run.
+fn read(tunable: SchedTunable) -> Result<String, HostError> {
+    let (path, name) = (path(tunable), tunable.name());
+    let unavailable = |why: String| {
+        HostError::Unavailable(format!(
+            "tunable {name}: {}: {why}: this needs root, debugfs at /sys/kernel/debug and a kernel \
+             with this tunable",
+            path.display()
+        ))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| unavailable(error.to_string()))?;
+    // A sysctl can be read without the right to write it.
+    OpenOptions::new().write(true).open(&path).map_err(|error| unavailable(error.to_string()))?;
+    word_before(tunable, &text)
+        .ok_or_else(|| unavailable("the kernel does not have this feature".into()))
 }
 
 impl Tunables {
@@ -44,14 +68,7 @@ impl Tunables {
             if found.iter().any(|known| known.tunable == *tunable) {
                 continue;
             }
-            let before = fs::read_to_string(path(*tunable)).map_err(|error| {
-                HostError::Unavailable(format!(
-                    "tunable {}: {}: {error}: this needs root, debugfs at /sys/kernel/debug and a \
-                     kernel with this tunable",
-                    tunable.name(),
-                    path(*tunable).display()
-                ))
-            })?;
+            let before = read(*tunable)?;
             found.push(Changed { tunable: *tunable, before, file: None });
         }
         Ok(Self(found))
@@ -72,15 +89,33 @@ impl Tunables {
         let changed = self.0.iter().find(|changed| changed.tunable == tunable);
         match changed.and_then(|changed| changed.file.as_ref()) {
             // These files cannot seek.
-            Some(mut file) => file.write_all(value.to_string().as_bytes()),
+            Some(mut file) => file.write_all(tunable.text(value).as_bytes()),
             None => Ok(()),
         }
     }
 
     /// Writes the old values back. Without the right to do so nothing was changed either.
     pub fn restore(&self) {
-        for changed in &self.0 {
-            let _ = fs::write(path(changed.tunable), changed.before.trim());
+        // The last first: a runtime of real-time tasks may not be above the period.
+        for changed in self.0.iter().rev().chain(&self.0) {
+            let _ = fs::write(path(changed.tunable), &changed.before);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_is_restored_by_its_word() {
+        let parity = SchedTunable::Feature(SchedFeature::RunToParity);
+        let text = "PLACE_LAG NO_RUN_TO_PARITY WAKEUP_PREEMPTION\n";
+        assert_eq!(word_before(parity, text).as_deref(), Some("NO_RUN_TO_PARITY"));
+        let lag = SchedTunable::Feature(SchedFeature::PlaceLag);
+        assert_eq!(word_before(lag, text).as_deref(), Some("PLACE_LAG"));
+        let absent = SchedTunable::Feature(SchedFeature::LastBuddy);
+        assert_eq!(word_before(absent, text), None);
+        assert_eq!(word_before(SchedTunable::RtRuntime, "950000\n").as_deref(), Some("950000"));
     }
 }

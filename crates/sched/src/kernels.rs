@@ -35,6 +35,8 @@ pub struct Model {
     pub tunables: [&'static [Tunable]; 6],
     /// Defaults that changed with this version. Later versions keep them.
     pub defaults: &'static [(&'static str, u64)],
+    /// Bug P13 on purpose.
+    pub rt_forgets_timer: bool,
 }
 
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
@@ -63,6 +65,7 @@ const LINUX_6_1: Model = Model {
         features::CFS,
     ],
     defaults: &[],
+    rt_forgets_timer: false,
 };
 
 /// Linux 6.6, the first with EEVDF.
@@ -220,15 +223,16 @@ impl Model {
         machine: &Machine,
         cgroups: &[CgroupSpec],
     ) -> [Box<dyn SchedClass>; 3] {
-        let rules = self.fair.with_features(options);
         let mut deadline = DlOptions::from_options(options, self.deadline);
         if !has_servers {
             (deadline.server, deadline.ext_server) = (None, None);
         }
+        let rt = RtClass::new(&RtOptions::from_options(options), machine).following_tunables();
+        let rt = if self.rt_forgets_timer { rt.with_forgotten_timer() } else { rt };
         [
             Box::new(DlClass::new(deadline, machine)),
-            Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
-            Box::new(FairClass::new(rules, options, machine, cgroups)),
+            Box::new(rt),
+            Box::new(FairClass::with_switches(self.fair, options, machine, cgroups)),
         ]
     }
 

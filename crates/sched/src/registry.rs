@@ -108,6 +108,18 @@ pub fn kernels_around(name: &str) -> Option<[Option<&'static str>; 2]> {
     Some([before, after].map(|found| found.map(|(_, name)| name)))
 }
 
+/// The models of the kernels that a number alone may mean (`linux-6`, `9`): those of this major
+/// version, or the nearest. `None`: `name` is no such number.
+pub fn kernels_of_major(name: &str) -> Option<Vec<&'static str>> {
+    let major: u16 = name.strip_prefix("linux-").unwrap_or(name).parse().ok()?;
+    let of_major = format!("linux-{major}.");
+    let found: Vec<_> = names().filter(|name| name.starts_with(&of_major)).collect();
+    match found.is_empty() {
+        false => Some(found),
+        true => Some(kernels_around(&format!("{major}.0"))?.into_iter().flatten().collect()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +143,17 @@ mod tests {
         for name in ["rr", "linux-", "linux-6", "linux-6.x", "linux-6.1.2.3", "linux-6.-1"] {
             assert_eq!(kernels_around(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_number_alone_means_kernels_of_this_major_version() {
+        let newest = names().last().unwrap();
+        assert_eq!(kernels_of_major("linux-9"), Some(vec![newest]));
+        let of_7 = kernels_of_major("linux-7").unwrap();
+        assert!(of_7.len() >= 2 && of_7.iter().all(|name| name.starts_with("linux-7.")));
+        assert_eq!(kernels_of_major("5"), Some(vec!["linux-2.6.32", "linux-6.1"]));
+        assert_eq!(kernels_of_major("rr"), None);
+        assert_eq!(kernels_of_major("linux-6.12"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a file means: the program and the attributes that follow from it, by rt-app's rules.
 
-use schedlab_model::program::{IoDirection, SchedTunable};
+use schedlab_model::program::{IoDirection, SchedFeature, SchedTunable};
 use schedlab_model::{
     Amount, CgroupId, Change, CpuId, CpuMask, CpuMax, DeadlineParams, LoopCount, Op, Policy,
     Release, SchedAttr, TaskSpec, TimerMode, Workload,
@@ -234,6 +234,47 @@ fn a_change_is_one_operation_for_each_file() {
     assert_eq!(workload.tasks[0].program.ops, ops);
     let written = schedlab_workload::write_rtapp(&workload);
     assert_eq!(read(&written), workload, "{written}");
+}
+
+#[test]
+fn tunables_have_the_kernels_names_and_units() {
+    let workload = read(
+        r#"{ "cgroups": { "/w": { "cpus": [1, 2] } }, "tasks": { "a": { "loop": 1,
+             "tune": { "rt_runtime": -1, "rt_period": "2s", "cfs_bandwidth_slice": 3000,
+                       "features": ["NO_RUN_TO_PARITY", "NEXT_BUDDY"] },
+             "tune1": { "rt_runtime": "900ms" }, "run": 1 } } }"#,
+    );
+    let tune = |tunable, value| Op::Tune { tunable, value };
+    let ops = [
+        tune(SchedTunable::RtRuntime, SchedTunable::NO_LIMIT),
+        tune(SchedTunable::RtPeriod, 2_000_000_000),
+        tune(SchedTunable::BandwidthSlice, 3_000_000),
+        tune(SchedTunable::Feature(SchedFeature::RunToParity), 0),
+        tune(SchedTunable::Feature(SchedFeature::NextBuddy), 1),
+        tune(SchedTunable::RtRuntime, 900_000_000),
+        run(1),
+    ];
+    assert_eq!(workload.tasks[0].program.ops, ops);
+    let cpus = [CpuId(1), CpuId(2)].into_iter().collect();
+    assert_eq!(workload.cgroups[1].cpus, Some(cpus));
+    let written = schedlab_workload::write_rtapp(&workload);
+    assert_eq!(read(&written), workload, "{written}");
+}
+
+#[test]
+fn what_a_tunable_does_not_take_is_refused_with_advice() {
+    for (tune, wanted) in [
+        (r#""features": ["NO_RUN_TO_PARTY"]"#, "did you mean \"RUN_TO_PARITY\"?"),
+        (r#""features": ["HRTICK"]"#, "features that may change are GENTLE_FAIR_SLEEPERS"),
+        (r#""features": "RUN_TO_PARITY""#, "give an array of names"),
+        (r#""rt_runtime": "1500ns""#, "whole microseconds"),
+        (r#""rt_period": -1"#, ""),
+        (r#""cfs_bandwidth_slice": "2s""#, "the kernel takes"),
+    ] {
+        let text = format!(r#"{{ "tasks": {{ "a": {{ "tune": {{ {tune} }}, "run": 1 }} }} }}"#);
+        let error = schedlab_workload::read_rtapp("w.json", &text, 4).unwrap_err();
+        assert!(error.help.contains(wanted), "{tune}: {error}: {}", error.help);
+    }
 }
 
 #[test]

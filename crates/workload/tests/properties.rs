@@ -2,7 +2,7 @@
 //! Properties of reader and writer: what is printed reads back; no text makes the reader panic.
 
 use proptest::prelude::*;
-use schedlab_model::program::{IoDirection, SchedTunable};
+use schedlab_model::program::{IoDirection, SchedFeature, SchedTunable};
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Change, ChannelKind, Comparison, CpuId, CpuMask, CpuMax,
     DeadlineParams, Expectation, LoopCount, MemAccess, MemPattern, MutexProtocol, ObjectId,
@@ -231,10 +231,18 @@ fn node() -> impl Strategy<Value = Node> {
         memory_op().prop_map(Node::Op),
         attr().prop_map(|attr| Node::Op(Op::SetAttr(Box::new(attr)))),
         change().prop_map(|change| Node::Op(Op::Change(Box::new(change)))),
-        (0usize..6, 100_000u64..=1_000_000_000).prop_map(|(index, value)| {
+        (0usize..9, 100u64..=1_000_000).prop_map(|(index, value)| {
             let tunable = SchedTunable::ALL[index];
-            Node::Op(Op::Tune { tunable, value: value.min(tunable.range().1) })
+            Node::Op(Op::Tune { tunable, value: (value * 1_000).min(tunable.range().1) })
         }),
+        (0usize..SchedFeature::ALL.len(), 0u64..=1).prop_map(|(index, value)| {
+            let tunable = SchedTunable::Feature(SchedFeature::ALL[index]);
+            Node::Op(Op::Tune { tunable, value })
+        }),
+        Just(Node::Op(Op::Tune {
+            tunable: SchedTunable::RtRuntime,
+            value: SchedTunable::NO_LIMIT
+        })),
     ];
     let count = prop_oneof![
         (0u64..4).prop_map(LoopCount::Times),
@@ -345,6 +353,8 @@ fn workload() -> impl Strategy<Value = Workload> {
                     // Some have a burst.
                     burst_ns: quota_ns * (period_ns % 3) / 4,
                 });
+                // Some have CPUs of their own; tasks may have an affinity outside of them.
+                group.cpus = (weight % 5 == 0).then(|| CpuMask::first(1 + weight % NR_CPUS));
                 workload.cgroups.push(group);
             }
             workload

@@ -101,15 +101,21 @@ impl Draw {
     }
 
     fn insert_change(&mut self, draft: &mut Draft, attr: SchedAttr) {
-        let first = draft.spec.phases.len() as u32;
-        for mark in ["before", "after"] {
-            draft.spec.phases.push(format!("{mark}{}", first / 2));
-        }
-        // At the end, so that the marks are numbered in their order.
-        draft.body.push(Node::Op(Op::Phase(first)));
-        draft.body.push(Node::Op(Op::SetAttr(Box::new(attr))));
-        draft.body.push(Node::Op(Op::Phase(first + 1)));
+        draft.push_marked(Op::SetAttr(Box::new(attr)));
         let run = Op::Run(self.amount_of_work());
         draft.body.push(Node::Op(run));
+    }
+}
+
+impl Draft {
+    /// Adds a change between two marks. It goes to the end, so that the marks are numbered in their
+    /// order.
+    pub(super) fn push_marked(&mut self, change: Op) {
+        let first = self.spec.phases.len() as u32;
+        for mark in ["before", "after"] {
+            self.spec.phases.push(format!("{mark}{}", first / 2));
+        }
+        let marked = [Op::Phase(first), change, Op::Phase(first + 1)];
+        self.body.extend(marked.map(Node::Op));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Draft, Draw, Feature};
 use crate::tree::Node;
-use schedlab_model::{CgroupId, Change, CpuId, CpuMask, Op, SchedAttr};
+use schedlab_model::{CgroupId, Change, CpuId, CpuMask, Op, Policy, SchedAttr};
 
 /// Weights that a group may have.
 pub(super) const WEIGHTS: [u32; 7] = [1, 20, 99, 101, 300, 1_000, 10_000];
@@ -29,9 +29,30 @@ impl Draw {
             };
             let index = self.below(drafts.len() as u64) as usize;
             let run = Op::Run(self.amount_of_work());
-            let body = &mut drafts[index].body;
-            body.push(Node::Op(Op::Change(Box::new(change))));
-            body.push(Node::Op(run));
+            let is_marked = matches!(change, Change::Cpus { .. });
+            let change = Op::Change(Box::new(change));
+            match is_marked {
+                true => drafts[index].push_marked(change),
+                false => drafts[index].body.push(Node::Op(change)),
+            }
+            drafts[index].body.push(Node::Op(run));
+        }
+    }
+
+    /// Gives groups CPUs of their own at the start. A task with an affinity might have none of
+    /// them, and a DEADLINE task must have all.
+    pub(super) fn confine_groups(&mut self, drafts: &[Draft]) {
+        if !self.has(Feature::Cpusets) || self.nr_cpus < 2 {
+            return;
+        }
+        let may = |attr: &SchedAttr| attr.affinity.is_none() && attr.policy != Policy::Deadline;
+        if !drafts.iter().all(|draft| attrs(draft).all(may)) {
+            return;
+        }
+        for group in 1..self.workload.cgroups.len() {
+            if self.one_in(2) {
+                self.workload.cgroups[group].cpus = self.cpus();
+            }
         }
     }
 

@@ -13,10 +13,12 @@ mod attrs;
 mod group_changes;
 mod machine;
 mod program;
+mod tunes;
 
 use crate::case::Case;
 use crate::tree::{self, Node};
 pub(crate) use amounts::steps;
+pub use tunes::Tunes;
 
 use amounts::pace;
 use schedlab_model::ids::ROOT_CGROUP;
@@ -87,11 +89,15 @@ pub enum Feature {
     Crowds,
     /// Weights, limits and CPUs of groups that change during the run.
     GroupChanges,
+    /// Groups that start with CPUs of their own.
+    Cpusets,
+    /// Tunables and features that change during the run.
+    Tunes,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Smp,
         Self::Topology,
         Self::Hz,
@@ -120,6 +126,8 @@ impl Feature {
         Self::Inherit,
         Self::Crowds,
         Self::GroupChanges,
+        Self::Cpusets,
+        Self::Tunes,
     ];
 }
 
@@ -167,6 +175,8 @@ pub struct Shape {
     pub duration_ns_max: Nanos,
     /// About how many steps all tasks together may take: it bounds the time that a run takes.
     pub steps_max: u64,
+    /// Tunables that may change.
+    pub tunes: Tunes,
 }
 
 impl Default for Shape {
@@ -177,6 +187,7 @@ impl Default for Shape {
             tasks_max: 6,
             duration_ns_max: 2_000 * MS,
             steps_max: 20_000,
+            tunes: Tunes::NONE,
         }
     }
 }
@@ -204,6 +215,9 @@ pub fn generate(shape: &Shape, seed: u64) -> Case {
     // Likewise, for those without changes of groups.
     draw.stream = Stream::new(seed, Purpose::Experiment, 3);
     draw.change_groups(&mut drafts);
+    draw.stream = Stream::new(seed, Purpose::Experiment, 4);
+    draw.confine_groups(&drafts);
+    draw.tune(&mut drafts, shape.tunes);
     draw.stream = stream;
     draw.finish(drafts, shape, &machine);
     Case { workload: draw.workload, machine, seed }

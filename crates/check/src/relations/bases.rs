@@ -4,11 +4,12 @@
 use crate::case::Case;
 use crate::shrink::{each_attr, tidy};
 use crate::tree::{self, Node};
+use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::machine::Caches;
 use schedlab_model::time::{NSEC_PER_MSEC as MS, NSEC_PER_USEC as US};
 use schedlab_model::{
-    Amount, Costs, CpuId, CpuMask, LoopCount, Machine, Op, Policy, Release, SchedAttr, TaskSpec,
-    Topology, Workload,
+    Amount, CgroupId, CgroupSpec, Change, Costs, CpuId, CpuMask, CpuMax, LoopCount, Machine, Op,
+    Policy, Release, SchedAttr, TaskSpec, Topology, Workload,
 };
 
 /// Most instances of a description.
@@ -29,6 +30,13 @@ fn free_machine(case: &Case, topology: Topology) -> Machine {
 /// The fair tasks of the case as endless loops on one CPU, with their nice values, slices and
 /// groups. There their shares are fixed. `None` if there are fewer than two.
 pub(super) fn hogs(case: &Case) -> Option<Case> {
+    let mut base = hogs_with_limits(case)?;
+    base.workload.cgroups.iter_mut().for_each(|group| group.cpu_max = None);
+    Some(base)
+}
+
+/// The same, with the limits of the groups.
+fn hogs_with_limits(case: &Case) -> Option<Case> {
     let is_hog = |task: &&TaskSpec| {
         task.instances > 0 && matches!(task.attr.policy, Policy::Normal | Policy::Batch)
     };
@@ -46,10 +54,56 @@ pub(super) fn hogs(case: &Case) -> Option<Case> {
     if workload.tasks.iter().map(|task| task.instances).sum::<u32>() < 2 {
         return None;
     }
-    workload.cgroups.iter_mut().for_each(|group| group.cpu_max = None);
+    workload.cgroups.iter_mut().for_each(|group| group.cpus = None);
     tidy(&mut workload);
     let machine = free_machine(case, Topology::flat(1));
     Some(Case { workload, machine, seed: case.seed })
+}
+
+/// The path of a group without tasks.
+pub(super) const EMPTY: &str = "/empty";
+
+/// Hogs of which the first that is in a group writes cpu.weight of an empty group, in every round.
+pub(super) fn writes_elsewhere(case: &Case) -> Option<Case> {
+    let base = hogs(case)?;
+    let weight = own_group(&base)?.weight;
+    with_write(base, |group| Change::Weight { group, weight }, None)
+}
+
+/// Hogs of which the first that is in a limited group writes cpu.max of an empty group, in every
+/// round.
+pub(super) fn limits_elsewhere(case: &Case) -> Option<Case> {
+    let base = hogs_with_limits(case)?;
+    let cpu_max = own_group(&base)?.cpu_max;
+    cpu_max?;
+    with_write(base, |group| Change::CpuMax { group, cpu_max }, cpu_max)
+}
+
+/// The group of the first hog that is in one.
+pub(super) fn own_group(case: &Case) -> Option<&CgroupSpec> {
+    let mut groups = case.workload.tasks.iter().map(|task| task.attr.cgroup);
+    let group = groups.find(|group| *group != ROOT_CGROUP)?;
+    Some(&case.workload.cgroups[group.index()])
+}
+
+/// The first hog that is in a group makes `change` of an empty group with this limit in every round.
+fn with_write(
+    mut base: Case,
+    change: impl FnOnce(CgroupId) -> Change,
+    cpu_max: Option<CpuMax>,
+) -> Option<Case> {
+    let groups = &mut base.workload.cgroups;
+    if groups.iter().any(|group| group.path == EMPTY) {
+        return None;
+    }
+    let empty = CgroupId(groups.len() as u32);
+    groups.push(CgroupSpec { cpu_max, ..CgroupSpec::new(EMPTY, ROOT_CGROUP, 100) });
+    let task = base.workload.tasks.iter_mut().find(|task| task.attr.cgroup != ROOT_CGROUP)?;
+    let mut nodes = tree::nodes(&task.program);
+    let Some(Node::Loop(_, body)) = nodes.first_mut() else { return None };
+    body.push(Node::Op(Op::Change(Box::new(change(empty)))));
+    task.program = tree::program(&nodes);
+    Some(base)
 }
 
 /// Added to each turn of a hog: so rounds do not end at ticks.
@@ -76,6 +130,7 @@ pub(super) fn endless(run_ns: u64) -> schedlab_model::Program {
 pub(super) fn pinned(case: &Case) -> Option<Case> {
     let mut workload = case.workload.clone();
     let first = CpuMask::only(CpuId(0));
+    workload.cgroups.iter_mut().for_each(|group| group.cpus = None);
     for task in &mut workload.tasks {
         each_attr(task, &mut |attr| {
             // DEADLINE tasks may not be pinned.

@@ -115,3 +115,16 @@ pub(super) fn busy_cpu(case: &Case) -> Option<Case> {
     changed.workload.tasks.push(task);
     Some(changed)
 }
+
+/// The writes to an empty group go to the task's own, which has the written value.
+pub(super) fn own_group(case: &Case) -> Option<Case> {
+    let mut changed = case.clone();
+    let task = changed.workload.tasks.iter_mut().find(|task| task.attr.cgroup != ROOT_CGROUP)?;
+    let own = task.attr.cgroup;
+    for op in &mut task.program.ops {
+        if let Op::Change(change) = op {
+            change.set_group(own);
+        }
+    }
+    Some(changed)
+}

@@ -12,7 +12,7 @@ mod tape;
 
 use crate::case::Case;
 use crate::play::{Verdict, play};
-use crate::rules::{Breach, Context, LATENCY_NS, Rule, limited, longest_slice, rule};
+use crate::rules::{Breach, Context, Rule, cfs_latency, limited, longest_slice, rule};
 use crate::subject::{Family, Subject};
 use schedlab_model::{KernelVersion, Nanos, SchedAttr};
 use tape::Tape;
@@ -53,7 +53,7 @@ const RELATION: Relation = Relation {
     is_reversed: false,
 };
 
-static RELATIONS: [Relation; 6] = [
+static RELATIONS: [Relation; 8] = [
     Relation {
         rule: "same-names",
         what: "with other names of tasks",
@@ -98,6 +98,24 @@ static RELATIONS: [Relation; 6] = [
         change: changes::busy_cpu,
         holds: |context| context.family != Family::Native,
         compares: Compares::Decisions(1),
+        ..RELATION
+    },
+    Relation {
+        rule: "same-values",
+        what: "with writes of the same cpu.weight",
+        base: bases::writes_elsewhere,
+        change: changes::own_group,
+        holds: is_kernel,
+        compares: Compares::Decisions(u32::MAX),
+        ..RELATION
+    },
+    Relation {
+        rule: "same-limit",
+        what: "with writes of the same cpu.max",
+        base: bases::limits_elsewhere,
+        change: changes::own_group,
+        holds: is_kernel,
+        compares: Compares::Decisions(u32::MAX),
         ..RELATION
     },
 ];
@@ -213,7 +231,7 @@ impl Relation {
 fn bound(context: &Context<'_>) -> Nanos {
     let Family::Kernel(version) = context.family else { return TEXTBOOK_NS };
     let is_cfs = version < KernelVersion::release(6, 6, 0);
-    let latency_ns = if is_cfs { LATENCY_NS } else { 0 };
+    let latency_ns = if is_cfs { cfs_latency(context) } else { 0 };
     let slice_ns = longest_slice(context) + context.tick_ns + context.lazy_ns();
     let groups = &context.workload().cgroups;
     let depth = |mut group: usize| {

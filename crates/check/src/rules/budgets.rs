@@ -4,6 +4,7 @@
 use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::World;
+use schedlab_model::program::SchedTunable;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 use schedlab_model::{CgroupId, Nanos, Policy, SchedAttr, TaskId};
 
@@ -115,6 +116,12 @@ pub(super) fn quota<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
 }
 
 impl Quota<'_> {
+    /// Most time that a CPU takes at once.
+    fn slice_ns(&self) -> Nanos {
+        let tuned = self.context.tuned(SchedTunable::BandwidthSlice).max();
+        tuned.unwrap_or(0).max(BANDWIDTH_SLICE_NS)
+    }
+
     /// Whether `group` is `above` or below it.
     fn is_within(&self, mut group: CgroupId, above: CgroupId) -> bool {
         let groups = &self.context.workload().cgroups;
@@ -135,7 +142,7 @@ impl Check for Quota<'_> {
             return;
         }
         let slack = u64::from(self.context.nr_cpus())
-            * (BANDWIDTH_SLICE_NS + 2 * self.context.tick_ns + self.context.kernel_ns());
+            * (self.slice_ns() + 2 * self.context.tick_ns + self.context.kernel_ns());
         for index in 0..self.buckets.len() {
             let (group, mut bucket) = self.buckets[index];
             let is_in =

@@ -2,7 +2,7 @@
 //! CPUs that idle while tasks wait.
 
 use super::groups::Groups;
-use super::{Check, Context, Found, RT_FREE_NS};
+use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Seen, World};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
@@ -49,6 +49,8 @@ impl<K: Ord + Copy> Stays<K> {
 
 struct Idle {
     groups: Groups,
+    /// The real-time limit holds nobody back before this time.
+    rt_free_ns: Nanos,
     /// Whether a task counts only on the queue where it waits.
     own_queue: bool,
     most_ns: Nanos,
@@ -60,6 +62,7 @@ pub(super) fn own_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>
     let most_ns = context.kernel_ns();
     Some(Box::new(Idle {
         groups: Groups::of(context),
+        rt_free_ns: context.rt_free_ns(),
         own_queue: true,
         most_ns,
         stays: Stays::default(),
@@ -75,11 +78,12 @@ pub(super) fn other_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + '
         _ => return None,
     };
     // Which CPUs a task may use is known only while its group keeps its own.
-    if context.nr_cpus() == 1 || context.changes_cpus() {
+    if context.nr_cpus() == 1 || context.has_cpusets() {
         return None;
     }
     Some(Box::new(Idle {
         groups: Groups::of(context),
+        rt_free_ns: context.rt_free_ns(),
         own_queue: false,
         most_ns,
         stays: Stays::default(),
@@ -110,7 +114,7 @@ impl Idle {
         let Some(attr) = task.attr else { return false };
         let is_there = if self.own_queue { place == cpu } else { task.allowed.contains(cpu) };
         // The real-time limit holds tasks back.
-        let is_free = !attr.policy.is_rt() || now <= RT_FREE_NS;
+        let is_free = !attr.policy.is_rt() || now <= self.rt_free_ns;
         let is_budgeted = attr.policy == Policy::Deadline || self.groups.is_limited(attr.cgroup);
         is_there && is_free && !is_budgeted
     }

@@ -19,7 +19,7 @@ pub struct Limit {
 }
 
 /// All known limits.
-pub static LIMITS: [Limit; 12] = [
+pub static LIMITS: [Limit; 13] = [
     Limit {
         rules: &["wait", "share", "reweight", "placed"],
         occurs: "linux-6.18.44, with groups",
@@ -85,6 +85,16 @@ pub static LIMITS: [Limit; 12] = [
             let to = KernelVersion::series(6, 1);
             is_kernel(context, KernelVersion::release(6, 1, 0), to)
                 && context.attrs().any(|attr| attr.nice < 0)
+        },
+    },
+    Limit {
+        rules: &["same-limit"],
+        occurs: "all kernels from 6.1 on",
+        reason: "a write of cpu.max refills the pool of the group and releases its queues, whatever \
+                 the value (tg_set_cfs_bandwidth): who writes often has no limit",
+        applies: |context| {
+            let from = KernelVersion::release(6, 1, 0);
+            is_kernel(context, from, KernelVersion::series(u16::MAX, u16::MAX))
         },
     },
     Limit {

@@ -16,11 +16,12 @@ mod wait;
 
 pub(crate) use limits::limited;
 pub use limits::{LIMITS, Limit};
-pub(crate) use share::{CFS_LATENCY_NS as LATENCY_NS, longest_slice};
+pub(crate) use share::{cfs_latency, longest_slice};
 
 use crate::case::Case;
 use crate::subject::{Family, Subject};
 use crate::world::World;
+use schedlab_model::program::SchedTunable;
 use schedlab_model::time::{NSEC_PER_MSEC as MS, NSEC_PER_USEC as US, tick_nsec};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{
@@ -197,9 +198,31 @@ impl<'c> Context<'c> {
         self.workload().changes().any(of)
     }
 
-    /// Whether CPUs of groups change.
-    pub fn changes_cpus(&self) -> bool {
-        self.workload().changes().any(|change| matches!(change, Change::Cpus { .. }))
+    /// Whether groups have CPUs of their own at some time.
+    pub fn has_cpusets(&self) -> bool {
+        let changes = self.workload().changes().any(|change| matches!(change, Change::Cpus { .. }));
+        changes || self.workload().has_cpusets()
+    }
+
+    /// Values that tasks give to `tunable`.
+    pub fn tuned(&self, tunable: SchedTunable) -> impl Iterator<Item = u64> {
+        let ops = self.workload().tasks.iter().flat_map(|task| &task.program.ops);
+        ops.filter_map(move |op| match op {
+            Op::Tune { tunable: of, value } if *of == tunable => Some(*value),
+            _ => None,
+        })
+    }
+
+    /// Whether the limit of real-time tasks changes.
+    pub fn changes_rt_limit(&self) -> bool {
+        let mut values =
+            self.tuned(SchedTunable::RtRuntime).chain(self.tuned(SchedTunable::RtPeriod));
+        values.next().is_some()
+    }
+
+    /// Real-time limits and fair servers hold nobody back before this time.
+    pub fn rt_free_ns(&self) -> Nanos {
+        if self.changes_rt_limit() { 0 } else { RT_FREE_NS }
     }
 
     /// All attributes that tasks ever have.
@@ -360,11 +383,28 @@ impl Check for Affinity {
     }
 }
 
+/// CPUs of the group at each switch in.
+struct Cpuset;
+
+impl Check for Cpuset {
+    fn event(&mut self, world: &World<'_>, event: &Event, found: &mut Found) {
+        let EventKind::Switch { next: Some(task), .. } = event.kind else { return };
+        let seen = world.task(task);
+        let Some(attr) = seen.attr else { return };
+        let Some(cpus) = world.group_cpus(attr.cgroup) else { return };
+        if !cpus.contains(event.cpu) {
+            let text =
+                format!("task {:?} runs on CPU {}; its group has CPU {cpus}", seen.name, event.cpu);
+            found.add(event.time_ns, Some(event.cpu), Some(&seen.name), text);
+        }
+    }
+}
+
 /// RT limits and fair servers act after this time at the earliest.
-pub(crate) const RT_FREE_NS: Nanos = 900 * MS;
+const RT_FREE_NS: Nanos = 900 * MS;
 
 /// The rules of all runs. The names are part of the interface.
-pub static RULES: [Rule; 42] = [
+pub static RULES: [Rule; 46] = [
     Rule {
         name: "answers",
         statement: "Every answer of a class is possible: the task is runnable, allowed, in one \
@@ -396,6 +436,18 @@ pub static RULES: [Rule; 42] = [
         traps: "a change of the running task: the phases around it say which affinity holds",
         needs: Needs::Trace,
         make: Some(|_| Some(Box::new(Affinity))),
+    },
+    Rule {
+        name: "cpuset",
+        statement: "A task starts to run only on CPUs of its group.",
+        source: "cpuset.cpus, Documentation/admin-guide/cgroup-v2.rst",
+        holds_for: "all",
+        tolerance: "none",
+        traps: "a running task leaves after the change; a group of whose CPUs the group above has \
+                none gets those; changes that overlap or are not marked by phases; CPUs that go \
+                offline",
+        needs: Needs::Trace,
+        make: Some(|_| Some(Box::new(Cpuset))),
     },
     Rule {
         name: "idle-own-queue",
@@ -464,6 +516,16 @@ pub static RULES: [Rule; 42] = [
         traps: "DEADLINE tasks, limits of groups, mutexes that lend priorities",
         needs: Needs::Trace,
         make: Some(realtime::limit),
+    },
+    Rule {
+        name: "rt-timer",
+        statement: "A timer ends the period of real-time tasks that are throttled.",
+        source: "do_start_rt_bandwidth, kernel/sched/rt.c",
+        holds_for: "kernels that throttle, up to 6.11",
+        tolerance: "none",
+        traps: "the timer of a limit that comes back starts when the limit is exceeded",
+        needs: Needs::State,
+        make: None,
     },
     Rule {
         name: "deadline-budget",
@@ -818,6 +880,26 @@ pub static RULES: [Rule; 42] = [
         traps: "the other CPU is there in both runs, idle in the first, because slices depend on \
                 the number of CPUs; amounts are constant, because a task more changes what others \
                 draw",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "same-values",
+        statement: "Writing to cpu.weight what it holds changes nothing.",
+        source: "__sched_group_set_shares, kernel/sched/fair.c",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "none: on one CPU, where the same write to an empty group costs the same",
+        traps: "the time of the write itself",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "same-limit",
+        statement: "Writing to cpu.max what it holds changes nothing.",
+        source: "tg_set_cfs_bandwidth, kernel/sched/core.c",
+        holds_for: "kernels from 6.1 on, which all refill the pool",
+        tolerance: "none: on one CPU, where the same write to an empty group costs the same",
+        traps: "the time of the write itself",
         needs: Needs::Pair,
         make: None,
     },

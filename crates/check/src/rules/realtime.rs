@@ -2,7 +2,7 @@
 //! SCHED_FIFO and SCHED_RR.
 
 use super::idle::Stays;
-use super::{Check, Context, Found, RT_FREE_NS};
+use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Queued, Seen, State, World};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
@@ -92,7 +92,7 @@ impl Check for Strict<'_> {
     }
 
     fn pass(&mut self, world: &World<'_>, to: Nanos, found: &mut Found) {
-        if to > RT_FREE_NS {
+        if to > self.context.rt_free_ns() {
             return;
         }
         let waiting = world.waiting();
@@ -138,6 +138,7 @@ struct Order {
     exits_move: bool,
     /// Tasks that gave way to equal ones, and may have done so because they exit.
     suspects: Vec<Suspect>,
+    rt_free_ns: Nanos,
 }
 
 /// A task that gave way to an equal one.
@@ -166,6 +167,7 @@ pub(super) fn order<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
         // The models leave autogroups of exiting tasks out.
         exits_move: is_new && context.subject.outside_ns > 0,
         suspects: Vec::new(),
+        rt_free_ns: context.rt_free_ns(),
     };
     // A task that cannot leave goes before an equal one that can, so that the latter is pushed.
     let is_pinned = |attr: &SchedAttr| attr.affinity.is_some_and(|mask| mask.weight() == 1);
@@ -207,7 +209,7 @@ impl Order {
         let (Some(key), Some(attr)) = (self.keys[next.index()], world.task(next).attr) else {
             return;
         };
-        if !attr.policy.is_rt() || world.now > RT_FREE_NS {
+        if !attr.policy.is_rt() || world.now > self.rt_free_ns {
             return;
         }
         let earlier = world.waiting().find(|(id, task, place)| {
@@ -239,7 +241,7 @@ impl Order {
         let is_fifo = seen.attr.is_some_and(|attr| attr.policy == Policy::Fifo);
         let over = next.and_then(|next| world.task(next).attr);
         let is_equal = over.is_some() && rank(over) == rank(seen.attr);
-        if !is_fifo || !is_equal || world.now > RT_FREE_NS {
+        if !is_fifo || !is_equal || world.now > self.rt_free_ns {
             return;
         }
         let suspect = Suspect { task: prev, time_ns: world.now, cpu, ran_ns: seen.ran_ns };
@@ -356,7 +358,8 @@ struct Limit<'c> {
 /// Real-time tasks leave fair ones some time.
 pub(super) fn limit<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let check = Limit { context: *context, stays: Stays::default() };
-    let holds = matches!(context.family, Family::Kernel(_)) && !context.lends_priority();
+    let is_fixed = !context.lends_priority() && !context.changes_rt_limit();
+    let holds = matches!(context.family, Family::Kernel(_)) && is_fixed;
     holds.then(|| Box::new(check) as Box<dyn Check + 'c>)
 }
 

@@ -10,6 +10,7 @@ use super::groups::Groups;
 use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Seen, State, World};
+use schedlab_model::program::SchedTunable;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 use schedlab_model::weights::{group_weight, task_weight};
 use schedlab_model::{CgroupId, CpuId, Event, EventKind, KernelVersion, Nanos, Op, Policy, TaskId};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// Longest base slice of a kernel, and latency target of CFS on 8 CPUs.
 pub(super) const SLICE_NS: Nanos = 3 * MS;
-pub(crate) const CFS_LATENCY_NS: Nanos = 24 * MS;
+const CFS_LATENCY_NS: Nanos = 24 * MS;
 
 /// How far equal tasks may be apart under a textbook scheduler.
 const TEXTBOOK_NS: Nanos = 500 * MS;
@@ -66,7 +67,7 @@ pub(super) fn share<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
         context: *context,
         groups: Groups::of(context),
         slice_ns: longest_slice(context),
-        latency_ns: if is_cfs { CFS_LATENCY_NS } else { 0 },
+        latency_ns: if is_cfs { cfs_latency(context) } else { 0 },
         present: BTreeMap::new(),
         pairs: BTreeMap::new(),
         group_ran: vec![0; context.workload().cgroups.len()],
@@ -77,7 +78,16 @@ pub(super) fn share<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
 /// Longest slice that a task may have.
 pub(crate) fn longest_slice(context: &Context<'_>) -> Nanos {
     let slices = context.attrs().filter_map(|attr| attr.slice_ns);
-    slices.max().unwrap_or(0).max(SLICE_NS)
+    let tuned = context
+        .tuned(SchedTunable::BaseSlice)
+        .chain(context.tuned(SchedTunable::MinGranularity))
+        .chain(context.tuned(SchedTunable::WakeupGranularity));
+    slices.chain(tuned).max().unwrap_or(0).max(SLICE_NS)
+}
+
+/// Longest period of CFS.
+pub(crate) fn cfs_latency(context: &Context<'_>) -> Nanos {
+    context.tuned(SchedTunable::Latency).max().unwrap_or(0).max(CFS_LATENCY_NS)
 }
 
 impl Share<'_> {

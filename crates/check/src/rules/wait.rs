@@ -5,7 +5,7 @@
 //! longer as the rival is heavier. What must pass inside a group passes at the group's share only.
 
 use super::groups::Groups;
-use super::share::{CFS_LATENCY_NS, longest_slice};
+use super::share::{cfs_latency, longest_slice};
 use super::{Check, Context, Found};
 use crate::subject::Family;
 use crate::world::{Seen, State, World};
@@ -74,7 +74,7 @@ pub(super) fn wait<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
         context: *context,
         groups: Groups::of(context),
         slice_ns: longest_slice(context),
-        latency_ns: if is_cfs { CFS_LATENCY_NS } else { 0 },
+        latency_ns: if is_cfs { cfs_latency(context) } else { 0 },
     };
     (is_fair && !context.lends_priority()).then(|| Box::new(check) as Box<dyn Check + 'c>)
 }

@@ -126,6 +126,9 @@ pub(super) fn fewer_cpus(case: &Case, _: &Breach) -> Vec<Case> {
         let nr_cpus = fewer[index];
         case.machine.topology = case.machine.topology.first_cpus(nr_cpus);
         let cpus = CpuMask::first(nr_cpus);
+        for group in &mut case.workload.cgroups {
+            group.cpus = group.cpus.map(|mask| mask.and(&cpus)).filter(|mask| !mask.is_empty());
+        }
         for task in &mut case.workload.tasks {
             each_attr(task, &mut |attr| {
                 attr.affinity = attr.affinity.map(|mask| mask.and(&cpus));
@@ -282,15 +285,16 @@ pub(super) fn plainer_tasks(case: &Case, _: &Breach) -> Vec<Case> {
     })
 }
 
-/// Groups without limit, and with the default weight.
+/// Groups without limit, with the default weight, and without CPUs of their own.
 pub(super) fn plainer_groups(case: &Case, _: &Breach) -> Vec<Case> {
     let count = case.workload.cgroups.len();
-    each(case, 2 * count, |case, index| {
+    each(case, 3 * count, |case, index| {
         let group = &mut case.workload.cgroups[index % count];
         let before = group.clone();
-        match index < count {
-            true => group.cpu_max = None,
-            false => group.weight = 100,
+        match index / count {
+            0 => group.cpu_max = None,
+            1 => group.weight = 100,
+            _ => group.cpus = None,
         }
         *group != before
     })

@@ -2,6 +2,7 @@
 //! Removes what nothing names any more: objects, groups, phases.
 
 use crate::tree::{self, Node};
+use crate::world::changed_cpus;
 use schedlab_model::{CgroupId, ObjectId, Op, SchedAttr, TaskSpec, Workload};
 
 /// Removes unused objects, groups and phases, and numbers the others without gaps.
@@ -119,7 +120,11 @@ fn tidy_phases(task: &mut TaskSpec) {
 }
 
 fn drop_marks(nodes: &mut Vec<Node>) {
-    let is_change = |node: Option<&Node>| matches!(node, Some(Node::Op(Op::SetAttr(_))));
+    let is_change = |node: Option<&Node>| match node {
+        Some(Node::Op(Op::SetAttr(_))) => true,
+        Some(Node::Op(op)) => changed_cpus(op).is_some(),
+        _ => false,
+    };
     let is_needed: Vec<bool> = (0..nodes.len())
         .map(|index| match &nodes[index] {
             Node::Op(Op::Phase(_)) => {

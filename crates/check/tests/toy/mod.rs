@@ -4,7 +4,7 @@
 //! kernels hold for it.
 
 use schedlab_model::ids::ROOT_CGROUP;
-use schedlab_model::{Costs, CpuId, Policy, Preempt, TaskId};
+use schedlab_model::{CgroupSpec, Change, Costs, CpuId, Policy, Preempt, TaskId};
 use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::registry;
 use schedlab_sched::{
@@ -53,6 +53,10 @@ pub enum Sin {
     GroupsStay,
     /// Turns are longer while other CPUs are busy.
     LooksAside,
+    /// Tasks wake on CPUs of their affinity that their group does not have.
+    IgnoresCpuset,
+    /// A write to a file of a group forgives what its tasks have used.
+    ForgivesAtWrites,
 }
 
 /// One of the two classes.
@@ -213,6 +217,17 @@ impl SchedClass for Toy {
         }
     }
 
+    fn cgroup_changed(&mut self, core: &mut Core, _: CpuId, change: &Change, _: &CgroupSpec) {
+        if self.sin != Sin::ForgivesAtWrites || self.is_rt {
+            return;
+        }
+        for id in (0..core.tasks.len() as u32).map(TaskId) {
+            if core.task(id).attr.cgroup == change.group() {
+                self.counted[id.index()] = (0, core.sum_exec_runtime(id));
+            }
+        }
+    }
+
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.nr_picks += 1;
         if self.sin == Sin::Dozes && self.nr_picks.is_multiple_of(7) {
@@ -232,6 +247,10 @@ impl SchedClass for Toy {
             Sin::IgnoresAffinity => {
                 let forbidden = core.cpus.and_not(&core.task(task).cpus_allowed);
                 forbidden.first_cpu().unwrap_or_else(|| select_idle_cpu(core, task, prev))
+            }
+            Sin::IgnoresCpuset => {
+                let own = core.task(task).attr.affinity.unwrap_or(core.cpus);
+                own.first_cpu().unwrap_or_else(|| select_idle_cpu(core, task, prev))
             }
             _ => select_idle_cpu(core, task, prev),
         }

@@ -11,12 +11,14 @@ use crate::random::Purpose;
 mod amount;
 mod builder;
 mod check;
+mod feature;
 mod op;
 mod tunable;
 
 pub use amount::Amount;
 pub use builder::ProgramBuilder;
 pub use check::{ProgramError, TIMELESS_STEPS_MAX};
+pub use feature::SchedFeature;
 pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, Step, TimerMode};
 pub use tunable::SchedTunable;
 

@@ -20,6 +20,7 @@ impl Workload {
                 .map_err(|what| WorkloadError(format!("task {:?}: {what}", task.name)))?;
         }
         self.check_cgroups()?;
+        self.check_cpusets(nr_cpus).map_err(WorkloadError)?;
         self.check_sessions()?;
         self.check_forks()?;
         self.check_expectations()?;
@@ -47,15 +48,7 @@ impl Workload {
             match op {
                 crate::Op::SetAttr(attr) => self.check_attr(attr, nr_cpus)?,
                 crate::Op::Change(change) => self.check_change(change, nr_cpus)?,
-                crate::Op::Tune { tunable, value } => {
-                    let (least, most) = tunable.range();
-                    if !(least..=most).contains(value) {
-                        return Err(format!(
-                            "tunable {} is {value}, allowed are {least} to {most}",
-                            tunable.name()
-                        ));
-                    }
-                }
+                crate::Op::Tune { tunable, value } => tunable.check(*value)?,
                 crate::Op::Phase(phase) if *phase as usize >= task.phases.len() => {
                     return Err(format!("phase {phase} has no name"));
                 }

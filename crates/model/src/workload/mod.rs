@@ -3,16 +3,19 @@
 
 use crate::trace::{ObjectInfo, WaitKind};
 use crate::{
-    Amount, CgroupId, Expectation, LoopCount, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr,
+    Amount, CgroupId, CpuMask, Expectation, LoopCount, Nanos, ObjectId, ObjectSpec, Op, Program,
+    SchedAttr,
 };
 
 mod changes;
 mod check;
 mod check_objects;
+mod cpusets;
 mod forks;
 mod sessions;
 
 pub use changes::{CPU_MAX_PERIOD_NS, Change, CpuMaxWrite};
+pub use cpusets::effective_cpus;
 pub use sessions::SessionSpec;
 
 /// How a task starts at its release time.
@@ -90,9 +93,8 @@ pub struct CpuMax {
     pub burst_ns: Nanos,
 }
 
-/// A control group of the cpu controller.
+/// A control group of the controllers cpu and cpuset.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct CgroupSpec {
     /// Path below the run's own group, such as `/a/b`; the root group is `/`.
     pub path: String,
@@ -105,6 +107,9 @@ pub struct CgroupSpec {
     pub weight_nice: Option<i8>,
     /// cpu.max; `None`: no limit.
     pub cpu_max: Option<CpuMax>,
+    /// cpuset.cpus: where its tasks and those of the groups below it may run at the start; `None`:
+    /// where those of its parent may.
+    pub cpus: Option<CpuMask>,
 }
 
 impl CgroupSpec {
@@ -115,7 +120,7 @@ impl CgroupSpec {
 
     /// A group without a CPU limit.
     pub fn new(path: impl Into<String>, parent: CgroupId, weight: u32) -> Self {
-        Self { path: path.into(), parent, weight, weight_nice: None, cpu_max: None }
+        Self { path: path.into(), parent, weight, weight_nice: None, cpu_max: None, cpus: None }
     }
 }
 

@@ -349,6 +349,11 @@ impl Balancer {
         (self.options.migration_cost, self.options.nr_migrate) = (migration_cost, nr_migrate);
     }
 
+    /// Features were switched.
+    pub fn set_features(&mut self, features: BalanceFeatures) {
+        self.options.features = features;
+    }
+
     /// A balancer for `machine`.
     pub fn new(options: BalanceOptions, machine: &Machine) -> Self {
         let domains = Domains::new(&machine.topology);

@@ -191,6 +191,11 @@ impl Options {
         *self.values.get(name).unwrap_or_else(|| panic!("tunable {name:?} is not declared"))
     }
 
+    /// Gives another value to `name`, if the scheduler declared it. Returns whether it did.
+    pub fn replace(&mut self, name: &str, value: u64) -> bool {
+        self.values.get_mut(name).map(|known| *known = value).is_some()
+    }
+
     /// Names and values in order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.values.iter().map(|(name, value)| (name.as_ref(), *value))

@@ -333,6 +333,8 @@ impl SchedClass for DlClass {
     fn traits(&self) -> ClassTraits {
         ClassTraits {
             acts_without_tasks: false,
+            // It has none of those that may change.
+            follows_tunables: true,
             balances: Balances::BelowPrev,
             ..ClassTraits::DEFAULT
         }

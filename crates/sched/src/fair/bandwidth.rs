@@ -136,6 +136,11 @@ impl Bandwidth {
         Some(Self::with_pools(rules, slice, groups, nr_cpus))
     }
 
+    /// sched_cfs_bandwidth_slice_us was written: queues take this much next time.
+    pub fn set_slice(&mut self, slice: Nanos) {
+        self.slice = slice;
+    }
+
     fn with_pools(rules: &Rules, slice: Nanos, groups: &[CgroupSpec], nr_cpus: u32) -> Box<Self> {
         let burst_part = if rules.has(FairBug::BurstDivided) { 1_000 } else { 1 };
         let pools = groups.iter().map(|group| Some(Pool::new(group.cpu_max?, burst_part)));

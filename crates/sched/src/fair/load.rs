@@ -453,6 +453,12 @@ impl FairClass {
 
     /// Removes queued `e` from the averages before its weight changes; returns the average.
     fn lift_for_reweight(&mut self, core: &Core, q: u32, e: u32, is_curr: bool) -> u64 {
+        if !is_curr && self.rules.has(FairBug::AverageWithoutIt) {
+            self.tree_remove(q, e);
+            let average = self.avg_vruntime(q);
+            self.update_entity_lag(core, q, e);
+            return average;
+        }
         let average = self.avg_vruntime(q);
         self.update_entity_lag(core, q, e);
         if self.rules.reweight == Reweight::Place {

@@ -47,7 +47,7 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::program::SchedTunable;
+use schedlab_model::program::{SchedFeature, SchedTunable};
 use schedlab_model::{
     CgroupSpec, Change, CpuId, CpuMask, CpuMax, Machine, Nanos, Policy, SchedAttr, TaskId,
 };
@@ -70,6 +70,8 @@ struct Wake {
 #[derive(Debug)]
 pub struct FairClass {
     rules: Rules,
+    /// The rules without features that are switched, and the options, to switch others.
+    switchable: Option<Box<(Rules, Options)>>,
     tunables: FairTunables,
     nr_cpus: u32,
     /// Entities; see [`entity`].
@@ -148,6 +150,7 @@ impl FairClass {
         let hrtick = rules.features.hrtick.then(|| Hrticks::new(rules.hrtick, machine));
         Self {
             rules,
+            switchable: None,
             tunables,
             nr_cpus,
             nodes: vec![Node::NEW; ents.len()],
@@ -167,6 +170,30 @@ impl FairClass {
             bandwidth,
             hrtick,
         }
+    }
+
+    /// The class with the features of `options`, which tasks may switch. `rules` are those of the
+    /// version, as without features.
+    pub fn with_switches(
+        rules: Rules,
+        options: &Options,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Self {
+        let class = Self::new(rules.with_features(options), options, machine, cgroups);
+        Self { switchable: Some(Box::new((rules, options.clone()))), ..class }
+    }
+
+    /// Switches a feature. What is queued stays as it is, as in the kernel, which reads a feature
+    /// where it needs it.
+    fn switch(&mut self, feature: SchedFeature, value: u64) {
+        let Some(switchable) = &mut self.switchable else { return };
+        let (rules, options) = &mut **switchable;
+        if options.replace(feature.name(), value) {
+            self.rules = rules.with_features(options);
+        }
+        let features = self.rules.features.balance;
+        self.with_balancer(|balancer, _| balancer.set_features(features));
     }
 
     /// Runs `work` of the balancer on the queues.
@@ -588,7 +615,17 @@ impl SchedClass for FairClass {
             SchedTunable::WakeupGranularity => tunables.wakeup_granularity_ns = value,
             SchedTunable::MigrationCost => tunables.migration_cost_ns = value,
             SchedTunable::NrMigrate => tunables.nr_migrate = value as u32,
+            SchedTunable::BandwidthSlice => {
+                tunables.bandwidth_slice_ns = value;
+                if let Some(bandwidth) = &mut self.bandwidth {
+                    bandwidth.set_slice(value);
+                }
+            }
+            SchedTunable::Feature(feature) => return self.switch(feature, value),
+            // The real-time class has them.
+            SchedTunable::RtRuntime | SchedTunable::RtPeriod => {}
         }
+        let tunables = &self.tunables;
         let (cost, count) = (tunables.migration_cost_ns, tunables.nr_migrate);
         self.with_balancer(|balancer, _| balancer.set_limits(cost, count));
     }

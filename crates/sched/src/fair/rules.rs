@@ -112,6 +112,8 @@ pub enum FairBug {
     SliceNotCarriedUp,
     /// The pick goes right although the earliest deadline is on the left.
     PickMissesLeft,
+    /// The average for a change of weight is taken when the queued entity no longer counts.
+    AverageWithoutIt,
     /// A negative average is rounded towards 0.
     RoundsTowardsZero,
     /// A group whose dequeue is delayed is not put back when its queue is unthrottled.

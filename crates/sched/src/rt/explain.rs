@@ -33,6 +33,9 @@ impl Explain for RtClass {
         };
         let chosen = if held_back.is_none() { first } else { None };
         let mut contest = Contest::nobody("rt", rule);
+        if let Some(throttling) = self.throttling.as_ref().filter(|one| one.is_throttled(cpu)) {
+            contest.facts.push(Fact::flag("period_timer", throttling.is_timer_active()));
+        }
         let mut place = (i32::MIN, 0);
         for (index, task) in self.queues.iter(cpu).enumerate() {
             let prio = core.task(task).prio;

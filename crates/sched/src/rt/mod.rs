@@ -28,6 +28,7 @@ use crate::boundary::domains::Domains;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
 use queue::PrioLists;
+use schedlab_model::program::{SchedFeature, SchedTunable};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use throttling::Throttling;
 pub use tunables::{Bandwidth, RtOptions};
@@ -69,6 +70,8 @@ pub struct RtClass {
     owns_rr: bool,
     /// Whether the feature RT_PUSH_IPI is on.
     push_ipi: bool,
+    /// Whether tunables may change during a run.
+    follows_tunables: bool,
 }
 
 impl RtClass {
@@ -93,7 +96,19 @@ impl RtClass {
             throttling,
             owns_rr: true,
             push_ipi: options.push_ipi,
+            follows_tunables: false,
         }
+    }
+
+    /// The class, of a stack whose tunables may change during a run.
+    pub(crate) fn following_tunables(self) -> Self {
+        Self { follows_tunables: true, ..self }
+    }
+
+    /// The class with bug P13: a limit that is switched on again has no timer.
+    pub(crate) fn with_forgotten_timer(self) -> Self {
+        let throttling = self.throttling.map(Throttling::with_forgotten_timer);
+        Self { throttling, ..self }
     }
 
     /// The class without SCHED_RR, which a lower class takes.
@@ -119,6 +134,7 @@ impl RtClass {
         let Some(throttling) = &mut self.throttling else { return false };
         let exceeded = throttling.charge(core, cpu);
         if exceeded {
+            throttling.start_late(core);
             // The CPU does not see its waiting tasks until the period timer restores them.
             core.sub_nr_running(cpu, self.nr_running[cpu.index()]);
         }
@@ -220,6 +236,7 @@ impl SchedClass for RtClass {
     fn traits(&self) -> ClassTraits {
         ClassTraits {
             acts_without_tasks: false,
+            follows_tunables: self.follows_tunables,
             balances: Balances::BelowPrev,
             ..ClassTraits::DEFAULT
         }
@@ -395,6 +412,21 @@ impl SchedClass for RtClass {
             }
         } else if prio < Self::curr_prio(core, cpu) {
             core.resched_curr(cpu);
+        }
+    }
+
+    fn tunable_changed(&mut self, _core: &mut Core, tunable: SchedTunable, value: u64) {
+        if tunable == SchedTunable::Feature(SchedFeature::RtPushIpi) {
+            self.push_ipi = value == 1;
+        }
+        let Some(throttling) = &mut self.throttling else { return };
+        match tunable {
+            SchedTunable::RtRuntime => throttling.set_runtime(value),
+            SchedTunable::RtPeriod => throttling.set_period(value),
+            SchedTunable::Feature(SchedFeature::RtRuntimeShare) => {
+                throttling.set_sharing(value == 1);
+            }
+            _ => {}
         }
     }
 

@@ -46,6 +46,10 @@ pub struct Throttling {
     expires: Nanos,
     /// Whether the feature RT_RUNTIME_SHARE is on.
     shares: bool,
+    /// A limit was set while real-time tasks were queued, so no task has started the timer.
+    is_late: bool,
+    /// Bug P13 on purpose: a late limit starts no timer.
+    forgets_timer: bool,
 }
 
 impl Throttling {
@@ -53,13 +57,47 @@ impl Throttling {
     /// CPUs lend each other unused runtime.
     pub fn new(runtime: Nanos, period: Nanos, shares: bool, nr_cpus: u32) -> Self {
         let cpus = vec![RtTime { runtime, ..RtTime::default() }; nr_cpus as usize];
-        Self { runtime, period, cpus, timer_active: false, expires: 0, shares }
+        Self {
+            runtime,
+            period,
+            cpus,
+            timer_active: false,
+            expires: 0,
+            shares,
+            is_late: false,
+            forgets_timer: false,
+        }
+    }
+
+    /// sched_rt_runtime_us was written (`sched_rt_global_constraints`): every CPU gets it at once,
+    /// and what it has borrowed or lent is forgotten. No limit is more than any period.
+    pub fn set_runtime(&mut self, runtime: Nanos) {
+        self.runtime = runtime;
+        self.is_late = self.enabled() && !self.timer_active;
+        self.cpus.iter_mut().for_each(|cpu| cpu.runtime = runtime);
+    }
+
+    /// sched_rt_period_us was written: the next period is as long.
+    pub fn set_period(&mut self, period: Nanos) {
+        self.period = period;
+        // Writing either file gives every CPU the runtime again.
+        self.set_runtime(self.runtime);
+    }
+
+    /// The feature RT_RUNTIME_SHARE was switched.
+    pub fn set_sharing(&mut self, shares: bool) {
+        self.shares = shares;
     }
 
     /// Whether the real-time tasks of `cpu` are throttled.
     #[inline]
     pub fn is_throttled(&self, cpu: CpuId) -> bool {
         self.cpus[cpu.index()].throttled
+    }
+
+    /// Whether the timer runs that ends the period.
+    pub fn is_timer_active(&self) -> bool {
+        self.timer_active
     }
 
     /// Whether throttling is enabled.
@@ -71,7 +109,7 @@ impl Throttling {
     /// throttles it.
     pub fn charge(&mut self, core: &Core, cpu: CpuId) -> bool {
         let exec = exec_runtime(core, cpu);
-        let counts = self.enabled() && self.timer_active;
+        let counts = self.enabled() && (self.timer_active || self.is_late);
         let rt = &mut self.cpus[cpu.index()];
         let delta = exec.saturating_sub(rt.exec_seen);
         rt.exec_seen = exec;
@@ -114,13 +152,29 @@ impl Throttling {
     /// Starts the period timer, if it does not run, because a real-time task is runnable.
     pub fn start_period_timer(&mut self, core: &mut Core) {
         if self.enabled() && !self.timer_active {
-            self.timer_active = true;
+            (self.timer_active, self.is_late) = (true, false);
             for (rt, cpu) in self.cpus.iter_mut().zip((0..).map(CpuId)) {
                 rt.exec_seen = exec_runtime(core, cpu);
             }
             self.expires = core.now + self.period;
             core.start_timer(self.expires, TOKEN_PERIOD);
         }
+    }
+
+    /// Starts the timer for a limit that was set late, and just exceeded (`do_start_rt_bandwidth`):
+    /// it ends a period at once.
+    pub fn start_late(&mut self, core: &mut Core) {
+        if self.timer_active || self.forgets_timer {
+            return;
+        }
+        (self.timer_active, self.is_late) = (true, false);
+        self.expires = core.now;
+        core.start_timer(self.expires, TOKEN_PERIOD);
+    }
+
+    /// The throttling with bug P13: real-time tasks that exceed a late limit stay throttled.
+    pub fn with_forgotten_timer(self) -> Self {
+        Self { forgets_timer: true, ..self }
     }
 
     /// Ends a period. `nr_running` returns how many real-time tasks a CPU has, throttled or not.
@@ -131,7 +185,7 @@ impl Throttling {
         nr_running: impl Fn(CpuId) -> u32,
         unthrottled: impl Fn(&mut Core, CpuId),
     ) {
-        let mut idle = true;
+        let (mut idle, mut throttled) = (true, false);
         for cpu in (0..core.nr_cpus()).map(CpuId) {
             if self.cpus[cpu.index()].throttled {
                 self.borrow(cpu);
@@ -143,7 +197,10 @@ impl Throttling {
                 unthrottled(core, cpu);
             }
             idle &= rt.rt_time == 0 && nr_running(cpu) == 0;
+            throttled |= rt.throttled;
         }
+        // Without a limit there are no periods.
+        idle |= !throttled && !self.enabled();
         self.timer_active = !idle;
         if !idle {
             self.expires += self.period;

@@ -8,12 +8,15 @@ use super::global;
 use super::json::{Members, integer, key, key_span, object, span, string};
 use jsonc_parser::ast::{ObjectProp, Value};
 use schedlab_model::ids::ROOT_CGROUP;
-use schedlab_model::program::SchedTunable;
-use schedlab_model::suggest::list;
+use schedlab_model::program::{SchedFeature, SchedTunable};
+use schedlab_model::suggest::{list, nearest};
 use schedlab_model::{Change, Op};
 
 /// Keys of a change besides `taskgroup`, in the order in which the files are written.
 const KEYS: [&str; 3] = ["weight", "cpu_max", "cpus"];
+
+/// The key of a `tune` event that switches features.
+const FEATURES: &str = "features";
 
 /// Reads a `change` event: one operation for each file.
 pub(super) fn read(reader: &mut Reader, code: &mut Code, member: &ObjectProp) -> Result<()> {
@@ -49,25 +52,64 @@ pub(super) fn read(reader: &mut Reader, code: &mut Code, member: &ObjectProp) ->
 /// Reads a `tune` event: one operation for each tunable, in the order of the file.
 pub(super) fn tune(code: &mut Code, member: &ObjectProp) -> Result<()> {
     let (name, value) = (key(member), &member.value);
-    let names = SchedTunable::ALL.map(SchedTunable::name);
+    let own = SchedTunable::ALL.map(SchedTunable::name);
+    let names: Vec<&str> = own.into_iter().chain([FEATURES]).collect();
     let body = object(value, name)?;
     Members::new(body, &names, name)?;
     for member in &body.properties {
+        if key(member) == FEATURES {
+            features(code, &member.value)?;
+            continue;
+        }
         let known = SchedTunable::ALL.into_iter().find(|tunable| tunable.name() == key(member));
         let Some(tunable) = known else { continue };
-        let (least, most) = tunable.range();
-        let value = match tunable.is_time() {
-            true => global::within(&member.value, tunable.name(), least..=most)?,
-            false => {
-                let range = least as i64..=most as i64;
-                integer(&member.value, tunable.name(), range)? as u64
-            }
-        };
+        let value = tunable_value(tunable, &member.value)?;
         code.push(Op::Tune { tunable, value }, span(&member.value));
     }
     if body.properties.is_empty() {
         let help = format!("name at least one of {}", list(names));
         return Err(problem(key_span(member), format!("`{name}` sets nothing"), help));
+    }
+    Ok(())
+}
+
+fn tunable_value(tunable: SchedTunable, value: &Value) -> Result<u64> {
+    let (least, most) = tunable.range();
+    // As in the kernel's file.
+    let is_no_limit = matches!(value, Value::NumberLit(number) if number.value == "-1");
+    if tunable == SchedTunable::RtRuntime && is_no_limit {
+        return Ok(SchedTunable::NO_LIMIT);
+    }
+    if !tunable.is_time() {
+        return Ok(integer(value, tunable.name(), least as i64..=most as i64)? as u64);
+    }
+    let ns = global::within(value, tunable.name(), least..=most)?;
+    if !ns.is_multiple_of(tunable.step()) {
+        let help = "give whole microseconds, which the kernel's file has";
+        return Err(problem(span(value), format!("`{}` is {ns} ns", tunable.name()), help));
+    }
+    Ok(ns)
+}
+
+/// Reads the words of the kernel's file of features: `NAME` or `NO_NAME`.
+fn features(code: &mut Code, value: &Value) -> Result<()> {
+    let Value::Array(array) = value else {
+        let help = "give an array of names, such as [\"NO_RUN_TO_PARITY\"]";
+        return Err(problem(span(value), "`features` is no array", help));
+    };
+    for element in &array.elements {
+        let word = string(element, FEATURES)?;
+        let Some((feature, is_on)) = SchedFeature::of_word(word) else {
+            let known = SchedFeature::ALL.map(SchedFeature::name);
+            let bare = word.strip_prefix("NO_").unwrap_or(word);
+            let help = match nearest(bare, known) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("features that may change are {}", list(known)),
+            };
+            return Err(problem(span(element), format!("no feature is called {word:?}"), help));
+        };
+        let tunable = SchedTunable::Feature(feature);
+        code.push(Op::Tune { tunable, value: u64::from(is_on) }, span(element));
     }
     Ok(())
 }

@@ -176,9 +176,14 @@ pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
             return Err(super::json::twice(member));
         }
         let name = format!("cgroups.{}", key(member));
-        let keys = ["weight", "cpu_max"];
+        let keys = ["weight", "cpu_max", "cpus"];
         let mut members = Members::new(object(&member.value, &name)?, &keys, &name)?;
+        let cpus = match members.take("cpus") {
+            Some(value) => super::attr::cpus(reader, value)?,
+            None => None,
+        };
         let spec = &mut reader.groups.specs[group.index()];
+        spec.cpus = cpus;
         if let Some(weight) = members.take("weight") {
             spec.weight = self::weight(weight)?;
         }

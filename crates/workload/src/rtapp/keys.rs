@@ -154,10 +154,20 @@ pub(crate) fn meaning<'k>(key: &'k str, properties: &[&str], place: &str) -> Mea
     match longest(key, &EVENTS) {
         Some((name, event)) => {
             let suffix = &key[name.len()..];
-            let odd = suffix.len() > 1 && suffix.starts_with(|c: char| c.is_lowercase());
-            Meaning::Event { event, odd_suffix: odd.then_some(suffix) }
+            Meaning::Event { event, odd_suffix: is_odd(name, suffix).then_some(suffix) }
         }
         None => unknown(key, properties, place),
+    }
+}
+
+/// Whether the end of a key looks like a spelling mistake: letters as in `runtme`, or one letter
+/// too many as in `runn` and `locks`. In rt-app's files one letter numbers events: `runa`, `runb`.
+fn is_odd(name: &str, suffix: &str) -> bool {
+    let mut letters = suffix.chars();
+    match (letters.next(), letters.next()) {
+        (Some(only), None) => name.ends_with(only) || only == 's',
+        (Some(first), Some(_)) => first.is_lowercase(),
+        (None, _) => false,
     }
 }
 
@@ -218,6 +228,9 @@ mod tests {
         assert_eq!(event("runtimeB"), Some((Event::Runtime, false)));
         assert_eq!(event("runa"), Some((Event::Run, false)));
         assert_eq!(event("runtme"), Some((Event::Run, true)));
+        for slip in ["runn", "sleepp", "locks", "timerr"] {
+            assert!(event(slip).unwrap().1, "{slip}");
+        }
         assert_eq!(event("mem1"), Some((Event::Mem, false)));
         assert_eq!(event("memrun"), Some((Event::Memrun, false)));
         assert_eq!(event("syncX"), Some((Event::Sync, false)));

@@ -41,8 +41,15 @@ const FIRST_SLICES: KernelVersion = KernelVersion::release(6, 12, 0);
 
 /// Features that guests of one or a few CPUs do not have: another tick, another topology, costs of
 /// a model, a device. A crowd of pinned tasks needs several CPUs.
-const LEFT_OUT: [Feature; 5] =
-    [Feature::Topology, Feature::Hz, Feature::Costs, Feature::Io, Feature::Crowds];
+const LEFT_OUT: [Feature; 6] = [
+    Feature::Topology,
+    Feature::Hz,
+    Feature::Costs,
+    Feature::Io,
+    Feature::Crowds,
+    // A release may lack a tunable of the model that is near.
+    Feature::Tunes,
+];
 
 /// The lane of the guests.
 pub struct Guests {

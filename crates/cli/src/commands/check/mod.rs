@@ -15,7 +15,7 @@ use crate::args::ScxArgs;
 use crate::complete;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
-use crate::output::{Out, say};
+use crate::output::{Out, say, without_panic_texts};
 use crate::schedulers::Schedulers;
 use crate::table::counted;
 use clap::Args;
@@ -209,7 +209,8 @@ impl Run<'_> {
         say(format!("case {seed} breaks rule {}; making it smaller", breach.rule.name));
         checked.found_at_seed = Some(seed);
         let mut test = |case: &Case| self.place.check_rule(case, breach.rule).breach();
-        let small = shrink(&case, &breach, self.place.pace().shrink_runs_max, &mut test);
+        let runs_max = self.place.pace().shrink_runs_max;
+        let small = without_panic_texts(|| shrink(&case, &breach, runs_max, &mut test));
         checked.nr_shrink_runs = small.nr_runs;
         checked.finding = Some(self.found(&small.case, small.breach)?);
         Ok(checked)
@@ -217,10 +218,10 @@ impl Run<'_> {
 
     /// The verdict on a stored case: of the rule that it broke, else of all.
     fn again(&self, case: &Case, recipe: &Recipe) -> Verdict {
-        match schedlab_check::rule(&recipe.rule) {
+        without_panic_texts(|| match schedlab_check::rule(&recipe.rule) {
             Some(rule) => self.place.check_rule(case, rule),
             None => self.place.check(case),
-        }
+        })
     }
 
     /// Checks the cases of the corpus. Returns whether one of them breaks a rule.

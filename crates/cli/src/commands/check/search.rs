@@ -2,7 +2,7 @@
 //! The search through seeds, on several threads. The first breach is that of the least seed, so the
 //! number of threads changes no result.
 
-use crate::output::is_watched;
+use crate::output::{is_watched, without_panic_texts};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_check::{Breach, Case, Shape, Verdict, generate};
 use std::sync::Mutex;
@@ -49,6 +49,10 @@ pub fn threads() -> usize {
 impl Search<'_> {
     /// Searches until a breach is found, or nothing is left of seeds or time.
     pub fn run(&self) -> Searched {
+        without_panic_texts(|| self.searched())
+    }
+
+    fn searched(&self) -> Searched {
         let start = Instant::now();
         let bar = self.bar();
         let end = self.nr_seeds.map_or(u64::MAX, |count| self.first.saturating_add(count));

@@ -18,7 +18,7 @@ use crate::complete;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input::{self, Named};
 use crate::machine;
-use crate::output::{Out, say};
+use crate::output::{Out, say, without_panic_texts};
 use crate::schedulers::Schedulers;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -199,15 +199,6 @@ pub(super) fn compare(
     let preempt = machines.each_ref().map(|machine| machine.preempt.name().to_owned());
     let nr_cpus = machines[0].nr_cpus();
     Ok(DiffResult::new(&Compared { setting, parties, preempt, nr_cpus }, &diff, agreement))
-}
-
-/// Runs `f`, which catches panics, without their texts on stderr: its answer has them.
-fn without_panic_texts<T>(f: impl FnOnce() -> T) -> T {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let answer = f();
-    std::panic::set_hook(hook);
-    answer
 }
 
 fn failed(error: DiffError) -> CliError {

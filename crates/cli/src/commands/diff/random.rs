@@ -6,7 +6,7 @@ use super::search::{self, Search};
 use super::{DiffArgs, DiffResult, Party, compare, machines_of};
 use crate::commands::check::SHRINK_RUNS_MAX;
 use crate::error::{CliError, CliResult};
-use crate::output::say;
+use crate::output::{say, without_panic_texts};
 use schedlab_check::{Case, Family, Setting, Shape, Subject, play_both, shrink};
 use schedlab_model::{Costs, Topology};
 use schedlab_run::file::write_whole;
@@ -39,7 +39,7 @@ pub fn search(
     let Some((seed, case, breach)) = searched.found else { return Ok(None) };
     say(format!("workload {seed} differs; making it smaller"));
     let mut test = |case: &Case| play(case).breach();
-    let small = shrink(&case, &breach, SHRINK_RUNS_MAX, &mut test).case;
+    let small = without_panic_texts(|| shrink(&case, &breach, SHRINK_RUNS_MAX, &mut test)).case;
     let setting = Setting { workload: &small.workload, seed: small.seed, until_ns: None };
     let mut result = compare(&setting, parties, &machines_of(&small, parties))?;
     result.found_at_seed = Some(seed);
@@ -53,7 +53,9 @@ fn shape(subjects: &[Subject; 2]) -> Shape {
     let [a, b] = subjects;
     let is_simple =
         |subject: &Subject| matches!(subject.family(), Family::Textbook | Family::Early);
-    if is_simple(b) { b.shape() } else { a.shape() }
+    let tunes = a.shape().tunes.and(b.shape().tunes);
+    let shape = if is_simple(b) { b.shape() } else { a.shape() };
+    Shape { tunes, ..shape }
 }
 
 /// Writes the workload, and the machine if it is not flat. Returns the command that compares it.

@@ -4,7 +4,7 @@
 use super::attr;
 use super::json::{Json, Member, member, names, plain, text};
 use crate::units::format_duration;
-use schedlab_model::program::IoDirection;
+use schedlab_model::program::{IoDirection, SchedTunable};
 use schedlab_model::{
     Amount, Change, LoopCount, MemAccess, MemPattern, Nanos, ObjectId, Op, Policy, SchedAttr,
     TaskSpec, TimerMode, Workload,
@@ -116,8 +116,17 @@ impl Writer<'_> {
             Op::SetAttr(attr) => self.sched(attr),
             Op::Change(change) => self.change(change),
             Op::Tune { tunable, value } => {
-                let value = if tunable.is_time() { constant(*value) } else { plain(value) };
-                Json::Short(vec![member(tunable.name(), value)])
+                let (name, value) = match tunable {
+                    SchedTunable::Feature(_) => {
+                        ("features", names([tunable.text(*value).as_str()].into_iter()))
+                    }
+                    SchedTunable::RtRuntime if *value == SchedTunable::NO_LIMIT => {
+                        (tunable.name(), plain(-1))
+                    }
+                    _ if tunable.is_time() => (tunable.name(), constant(*value)),
+                    _ => (tunable.name(), plain(value)),
+                };
+                Json::Short(vec![member(name, value)])
             }
             Op::Mem { bytes } => number(bytes),
             Op::MemRun { access, pattern, size_bytes, stride_bytes, count } => Json::Short(vec![

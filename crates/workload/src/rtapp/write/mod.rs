@@ -100,6 +100,9 @@ fn cgroup(group: &CgroupSpec) -> Member {
     if let Some(limit) = &group.cpu_max {
         members.push(member("cpu_max", cpu_max(limit)));
     }
+    if group.cpus.is_some() {
+        members.push(member("cpus", attr::cpus(group.cpus.as_ref())));
+    }
     (group.path.clone(), Json::Short(members))
 }
 

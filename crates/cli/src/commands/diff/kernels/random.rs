@@ -7,7 +7,7 @@ use super::{DiffArgs, Kind, Side, TurnDiffResult, compared, play, tolerance};
 use crate::commands::check::place::Place;
 use crate::commands::check::search::{self, Search};
 use crate::error::CliResult;
-use crate::output::{Out, say};
+use crate::output::{Out, say, without_panic_texts};
 use schedlab_check::{
     Breach, Case, DECISIONS, Family, Feature, Features, Shape, TurnDiff, Verdict, shrink,
 };
@@ -64,7 +64,8 @@ pub fn search(
     };
     say(format!("workload {seed} differs; making it smaller"));
     let mut test = |case: &Case| players.verdict(case).breach();
-    let small = shrink(&case, &breach, pace.shrink_runs_max, &mut test).case;
+    let small =
+        without_panic_texts(|| shrink(&case, &breach, pace.shrink_runs_max, &mut test)).case;
     players.check()?;
     let small = players.fit(&small);
     let requests = sides.each_ref().map(|side| side.request(&small.workload, small.seed));
