@@ -10,7 +10,7 @@ use schedlab_workload::write_rtapp_short;
 use std::sync::Arc;
 
 /// Bugs, the seeds that find them, and the broken rules.
-const FOUND: [(&str, u64, &str); 25] = [
+const FOUND: [(&str, u64, &str); 27] = [
     ("P01", 3, "reweight"),
     ("P02", 0, "lag"),
     ("P03", 307, "quota"),
@@ -21,9 +21,11 @@ const FOUND: [(&str, u64, &str); 25] = [
     ("P08", 0, "lone"),
     ("P09", 3, "counts"),
     ("P10", 4, "bounded-work"),
+    ("P13", 0, "rt-timer"),
     ("P17", 0, "unthrottle"),
     ("P20", 3, "empty-group"),
     ("P21", 3, "reweight"),
+    ("P21b", 3, "reweight"),
     ("P22", 11, "idle-protection"),
     ("P24", 12, "reweight"),
     ("P25", 3, "placed"),

@@ -69,7 +69,7 @@ fn groups_change_on_a_kernel_as_in_its_model() {
     }
 }
 
-/// A FIFO hog beside a fair one. The limit of real-time tasks is 500 ms of each second at first, and
+/// A FIFO hog next to a fair one. The limit of real-time tasks is 500 ms of each second at first, and
 /// none after two seconds: only kernels before 6.12 throttle.
 const LIMITED: &str = r#"{ "name": "limited", "global": { "duration": "4s" },
   "tasks": {
@@ -79,7 +79,7 @@ const LIMITED: &str = r#"{ "name": "limited", "global": { "duration": "4s" },
       "tune0": { "rt_runtime": "500ms" }, "sleep0": "2s",
       "tune1": { "rt_runtime": -1 }, "sleep1": "1s" } } }"#;
 
-/// Tasks that sleep often beside hogs, and a task that switches protection off after half of the
+/// Tasks that sleep often next to hogs, and a task that switches protection off after half of the
 /// time.
 const SWITCHED: &str = r#"{ "name": "switched", "global": { "duration": "1s" },
   "tasks": {

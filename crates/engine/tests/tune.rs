@@ -52,7 +52,7 @@ fn seconds(run: &Run, name: &str) -> Vec<Nanos> {
     sums
 }
 
-/// A hog of the fair class beside a real-time one, and a task that tunes.
+/// A hog of the fair class next to a real-time one, and a task that tunes.
 fn real_time(steps: &[(SchedTunable, u64)]) -> Workload {
     let hog = task("hog", policy(Policy::Fifo, 1), endless());
     let fair = task("fair", SchedAttr::default(), endless());

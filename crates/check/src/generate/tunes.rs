@@ -45,24 +45,28 @@ impl Draw {
     /// Lets tasks set tunables, in one of two cases that may.
     pub(super) fn tune(&mut self, drafts: &mut [Draft], tunes: Tunes) {
         let mut tunables = tunes.list();
-        // Models do not admit DEADLINE tasks while the limit changes.
+        let is_rt =
+            |one: &SchedTunable| matches!(one, SchedTunable::RtRuntime | SchedTunable::RtPeriod);
         if self.has(Feature::Deadline) {
-            let is_rt = |one: &SchedTunable| {
-                matches!(one, SchedTunable::RtRuntime | SchedTunable::RtPeriod)
-            };
+            // Models do not admit DEADLINE tasks while the limit changes.
             tunables.retain(|one| !is_rt(one));
+        } else if self.has(Feature::RealTime) && tunables.iter().any(is_rt) && self.one_in(2) {
+            tunables.retain(is_rt);
         }
         if !self.has(Feature::Tunes) || tunables.is_empty() || !self.one_in(2) {
             return;
         }
         for _ in 0..1 + self.below(3) {
             let tunable = self.choose(&tunables);
-            let value = self.tuned(tunable);
             let index = self.below(drafts.len() as u64) as usize;
-            let run = Op::Run(self.amount_of_work());
-            let body = &mut drafts[index].body;
-            body.push(Node::Op(Op::Tune { tunable, value }));
-            body.push(Node::Op(run));
+            // One value, or two in turn.
+            for _ in 0..1 + self.below(2) {
+                let value = self.tuned(tunable);
+                let run = Op::Run(self.amount_of_work());
+                let body = &mut drafts[index].body;
+                body.push(Node::Op(Op::Tune { tunable, value }));
+                body.push(Node::Op(run));
+            }
         }
     }
 
@@ -78,7 +82,7 @@ impl Draw {
             SchedTunable::NrMigrate => self.choose(&[1, 8, 32]),
             SchedTunable::BandwidthSlice => self.choose(&[MS, 5 * MS, 20 * MS]),
             SchedTunable::RtRuntime => {
-                self.choose(&[20 * MS, 100 * MS, 500 * MS, 950 * MS, SchedTunable::NO_LIMIT])
+                self.choose(&[20 * MS, 100 * MS, 500 * MS, SchedTunable::NO_LIMIT])
             }
             SchedTunable::RtPeriod => self.choose(&[1_000 * MS, 2_000 * MS]),
             SchedTunable::Feature(_) => self.below(2),

@@ -40,9 +40,8 @@ impl TickCatchUp {
     /// All CPUs are idle, and one gets a task: the first tick that passed meanwhile, and how many
     /// did. They are executed now.
     pub fn idle_ticks(&mut self, core: &Core) -> Option<(u64, u64)> {
-        // A tick of this instant is still to come.
-        let is_tick = core.now.is_multiple_of(core.tick_nsec);
-        let passed = core.jiffies() - u64::from(is_tick && core.jiffies() > 0);
+        // A tick of this instant finds all CPUs idle, too: they switch after it.
+        let passed = core.jiffies();
         let first = self.jiffy + 1;
         let count = passed.checked_sub(self.jiffy).filter(|count| *count > 0)?;
         self.jiffy = passed;
