@@ -4,8 +4,10 @@
 
 use crate::output::{printable, say, say_coloured};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use schedlab_core::Kind;
 use schedlab_lab::LabError;
 use schedlab_run::file::{self, FileError, TextError, is_full};
+use schedlab_run::workload_file::WorkloadFileError;
 use schedlab_run::{LaneError, StudyError};
 use schedlab_workload::NotAPair;
 use std::borrow::Cow;
@@ -159,6 +161,26 @@ impl From<LaneError> for CliError {
             LaneError::Check(text) => Self::new(Exit::Check, text, ""),
             LaneError::System(text) => Self::new(Exit::Unavailable, text, ""),
         }
+    }
+}
+
+impl From<schedlab_core::Error> for CliError {
+    fn from(error: schedlab_core::Error) -> Self {
+        let exit = match error.kind {
+            Kind::Check => Exit::Check,
+            Kind::Usage => Exit::Usage,
+            Kind::Unavailable | Kind::Cancelled => Exit::Unavailable,
+        };
+        match error.place {
+            Some(place) => Self::Report { exit, diagnostic: place },
+            None => Self::new(exit, error.text, error.help),
+        }
+    }
+}
+
+impl From<WorkloadFileError> for CliError {
+    fn from(error: WorkloadFileError) -> Self {
+        LabError::from(error).into()
     }
 }
 

@@ -3,25 +3,15 @@
 
 use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult, Exit};
-use schedlab_lab::LabError;
-use schedlab_lab::studies::{self, FILE_BYTES_MAX};
+use schedlab_core::workload::{self, Changes, Source};
+use schedlab_lab::studies::FILE_BYTES_MAX;
+use schedlab_model::CpuMask;
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::{CpuMask, Nanos, Policy, Workload};
-use schedlab_run::Warning;
 use schedlab_run::file::read_text;
-use schedlab_run::policy;
-use schedlab_sim::Watchdog;
-use schedlab_workload::{WorkloadName, pair, units};
-use std::collections::BTreeMap;
+use schedlab_workload::{WorkloadName, pair};
 
-/// Parses a duration with its unit.
-pub fn duration(text: &str) -> Result<Nanos, String> {
-    match units::parse_duration(text) {
-        Ok(0) => Err("it is 0: allowed is 1ns and more".into()),
-        Ok(ns) => Ok(ns),
-        Err(error) => Err(error.to_string()),
-    }
-}
+pub use schedlab_core::parse::{duration, hz, moment, policy, watchdog};
+pub use schedlab_core::workload::Named;
 
 /// Splits a command into words. Single and double quotes keep words together.
 pub fn words(text: &str) -> Result<Vec<String>, String> {
@@ -50,39 +40,6 @@ pub fn words(text: &str) -> Result<Vec<String>, String> {
         Some(open) => Err(format!("a quote {open} is not closed")),
         None => Ok(words),
     }
-}
-
-/// Parses a time since the start of the run: a duration, or 0.
-pub fn moment(text: &str) -> Result<Nanos, String> {
-    if text == "0" {
-        return Ok(0);
-    }
-    units::parse_duration(text).map_err(|error| error.to_string())
-}
-
-/// Parses a duration, `auto` or `off`.
-pub fn watchdog(text: &str) -> Result<Watchdog, String> {
-    match text {
-        "auto" => Ok(Watchdog::Auto),
-        "off" => Ok(Watchdog::Off),
-        _ => duration(text).map(Watchdog::After),
-    }
-}
-
-/// Parses a number of ticks per second that kernels can be built with (kernel/Kconfig.hz).
-pub fn hz(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(hz @ (100 | 250 | 300 | 1000)) => Ok(hz),
-        _ => Err("allowed are 100, 250, 300 and 1000, as the kernel's".into()),
-    }
-}
-
-/// Parses a scheduling policy.
-pub fn policy(text: &str) -> Result<Policy, String> {
-    let names: Vec<&str> = policy::POLICIES.iter().map(|policy| policy.name()).collect();
-    policy::policy_by_name(text).ok_or_else(|| {
-        format!("no such policy: {}", schedlab_run::place::allowed_words(text, &names))
-    })
 }
 
 /// The value of `--cpus`: a number of CPUs, or a list.
@@ -155,64 +112,27 @@ pub fn pairs(option: &str, texts: &[String]) -> CliResult<Vec<(String, String)>>
     Ok(pairs.map(|found| found.map(|(n, v)| (n.into(), v.into()))).collect::<Result<_, _>>()?)
 }
 
-/// A workload and the parameters that made it.
-#[derive(Clone, Debug)]
-pub struct Named {
-    /// The workload, with `--policy`, `--priority` and `--nice` applied.
-    pub workload: Workload,
-    /// The given parameters, for the result.
-    pub parameters: BTreeMap<String, String>,
-    /// Warnings about entries of the file that have no effect.
-    pub warnings: Vec<Warning>,
-}
-
 /// Reads WORKLOAD and applies all options that change it.
 ///
 /// `nr_cpus` is the number of CPUs of the machine that runs the workload: files refer to CPUs.
 pub fn workload(text: &str, args: &WorkloadArgs, nr_cpus: u32) -> CliResult<Named> {
-    let mut parameters = Vec::new();
-    let name = WorkloadName::parse(text)?;
-    if let WorkloadName::Builtin(_, given) = &name {
-        parameters.extend(given.iter().copied());
-    }
-    for text in &args.params {
-        parameters.push(pair("--param", text)?);
-    }
-    let mut warnings = Vec::new();
-    let mut workload = match name {
-        WorkloadName::Builtin(name, _) => {
-            schedlab_workload::builtin(name, &parameters).map_err(LabError::from)?
+    let changes = Changes {
+        params: args.params.iter().map(|text| pair("--param", text)).collect::<Result<_, _>>()?,
+        policy: args.policy,
+        priority: args.priority,
+        nice: args.nice,
+    };
+    let named = match WorkloadName::parse(text)? {
+        WorkloadName::Builtin(name, given) => {
+            workload::make(Source::Builtin(name, given), &changes, nr_cpus)?
         }
         WorkloadName::File(path) => {
-            if !args.params.is_empty() {
-                return Err(CliError::usage_help(
-                    format!("--param is given, but {} is a file", path.display()),
-                    "parameters belong to built-in workloads; change the file instead",
-                ));
-            }
+            let name = path.display().to_string();
             let text = read_text(path, FILE_BYTES_MAX)?;
-            studies::rtapp(&path.display().to_string(), &text, nr_cpus, &mut warnings)?
+            workload::make(Source::File { name: &name, text: &text }, &changes, nr_cpus)?
         }
     };
-    if let Some(nice) = args.nice {
-        policy::apply_nice(&mut workload, nice);
-    }
-    if let Some(policy) = args.policy {
-        if policy == Policy::Deadline {
-            return Err(CliError::usage_help(
-                "--policy deadline needs a runtime and a period for each task",
-                "write them into an rt-app file (dl-runtime, dl-period)",
-            ));
-        }
-        policy::apply_policy(
-            &mut workload,
-            policy,
-            args.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT),
-        );
-    }
-    let parameters =
-        parameters.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    Ok(Named { workload, parameters, warnings })
+    Ok(named)
 }
 
 #[cfg(test)]
@@ -239,13 +159,5 @@ mod tests {
         assert!(cpus("0").unwrap_err().contains("0-0"));
         assert_eq!((model_cpus("3"), model_cpus("0-2")), (Ok(3), Ok(3)));
         assert!(model_cpus("1-2").unwrap_err().contains("from 0 on, such as 0-1"));
-    }
-
-    #[test]
-    fn values_out_of_range_are_refused() {
-        assert!(hz("251").unwrap_err().contains("100, 250, 300 and 1000"));
-        assert!(duration("0ms").is_err() && duration("5").is_err());
-        assert_eq!(watchdog("off"), Ok(Watchdog::Off));
-        assert!(policy("ffo").unwrap_err().contains("did you mean `FIFO`?"));
     }
 }

@@ -4,15 +4,10 @@
 use crate::args::MachineArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
+use schedlab_core::{SimLane, machine, schedulers};
 use schedlab_model::Costs;
 use schedlab_run::file::read_text;
-use schedlab_run::machine::costs_file;
-use schedlab_run::place::allowed_words;
 use schedlab_run::{MachineFile, MachineSpec};
-use schedlab_sched::registry;
-use schedlab_sim::SimLane;
-use schedlab_sim::machine::PRESETS;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,50 +34,26 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
 
 /// Prints which of the named schedulers run without costs by default.
 pub fn say_free<'s>(lane: &SimLane, names: impl Iterator<Item = &'s str>) {
-    let is_free = |name: &&str| registry::find(name).is_some_and(|found| lane.is_free(found));
-    let free: BTreeSet<&str> = names.filter(is_free).collect();
-    if !free.is_empty() {
-        let names: Vec<&str> = free.into_iter().collect();
-        say(format!(
-            "note: switches and ticks cost nothing under {}, as in textbooks; --costs default \
-             charges them",
-            names.join(", ")
-        ));
+    if let Some(note) = schedulers::free_note(lane, names) {
+        say(note);
     }
 }
 
 /// Number of CPUs of a run: the given number, else all CPUs of the named machine, else 1.
 pub fn nr_cpus(lane: &SimLane, given: Option<u32>) -> CliResult<u32> {
-    let Some(spec) = &lane.machine else { return Ok(given.unwrap_or(1)) };
-    let nr_cpus = given.unwrap_or(spec.machine.nr_cpus());
-    spec.first_cpus(nr_cpus).map_err(CliError::usage)?;
-    Ok(nr_cpus)
+    Ok(machine::nr_cpus(lane, given)?)
 }
 
 /// The machine that `text` names: `host`, a file, or a preset.
 pub fn spec(text: &str) -> CliResult<MachineSpec> {
     if schedlab_run::machine::is_file(text) {
         let content = read_text(Path::new(text), MACHINE_BYTES_MAX)?;
-        return schedlab_sim::machine::parse(&content).map_err(|error| {
-            CliError::usage_help(
-                format!("machine file {text}: {error}"),
-                "docs/reference/machines.md says what it may hold; `schedlab list machines NAME \
-                 --json` prints an example",
-            )
-        });
+        return Ok(machine::of_file(text, &content)?);
     }
     if text == "host" {
         return host()?.spec().map_err(|error| this_machine_fails(&error));
     }
-    schedlab_sim::machine::preset(text).ok_or_else(|| {
-        let mut names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-        names.push("host");
-        CliError::usage_help(
-            format!("no machine is called {text:?}: {}", allowed_words(text, &names)),
-            "`schedlab list machines` says what each is; a file must end in .toml or .json or \
-             contain a /",
-        )
-    })
+    Ok(machine::preset(text).ok_or_else(|| machine::unknown(text, &["host"]))?)
 }
 
 /// The machines that a study may name.
@@ -94,7 +65,7 @@ impl schedlab_lab::studies::Machines for Machines {
     }
 
     fn parse(&self, text: &str) -> Result<MachineSpec, String> {
-        schedlab_sim::machine::parse(text)
+        machine::parse(text)
     }
 
     fn this_machine(&self) -> Result<String, String> {
@@ -118,21 +89,12 @@ fn this_machine_fails(error: &str) -> CliError {
 
 /// Parses `zero`, `default`, or the path of a costs file.
 pub fn costs(text: &str) -> CliResult<Costs> {
-    match text {
-        "zero" => Ok(Costs::ZERO),
-        "default" => Ok(Costs::DEFAULT),
-        path if Path::new(path).exists() => {
-            let content = read_text(Path::new(path), FILE_BYTES_MAX)?;
-            costs_file::parse(&content).map_err(|(line, text)| {
-                CliError::usage_help(
-                    format!("{path}, line {line}: {text}"),
-                    "`schedlab calibrate --output FILE` writes a file of this form",
-                )
-            })
-        }
-        other => Err(CliError::usage_help(
-            format!("--costs is {other:?}, which is no file"),
-            "allowed are zero, default and the path of a file that `schedlab calibrate` wrote",
-        )),
+    if let Some(costs) = machine::costs_by_name(text) {
+        return Ok(costs);
     }
+    if !Path::new(text).exists() {
+        return Err(machine::unknown_costs(text).into());
+    }
+    let content = read_text(Path::new(text), FILE_BYTES_MAX)?;
+    Ok(machine::costs_of_file(text, &content)?)
 }

@@ -9,6 +9,7 @@ use crate::args::{ScxArgs, ScxChecks};
 use crate::commands::UserSpec;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
+use schedlab_core::schedulers;
 use schedlab_run::place::allowed_words;
 use schedlab_run::{LaneError, LaneKind, StudyError, Warning, policy};
 use schedlab_sched::{Scheduler, registry};
@@ -119,13 +120,15 @@ impl Schedulers {
     /// an experiment file.
     pub fn find_at(&self, name: &str, path: &Path) -> CliResult<Arc<Scheduler>> {
         if let Some(scheduler) = registry::find(name) {
-            if scheduler.name != name && self.said.borrow_mut().insert(name.to_owned()) {
-                say(format!("note: {name} stands for {}", scheduler.name));
+            if let Some(note) = schedulers::alias_note(name, scheduler)
+                && self.said.borrow_mut().insert(name.to_owned())
+            {
+                say(note);
             }
             return Ok(Arc::clone(scheduler));
         }
         if !is_file(name) {
-            return Err(unknown(name));
+            return Err(schedulers::unknown(name).into());
         }
         let known = |compiled: &&Compiled| compiled.scheduler.name == name;
         if let Some(compiled) = self.compiled.borrow().iter().find(known) {
@@ -373,26 +376,4 @@ impl Setting {
 /// Whether `given` is a name or an alias of the scheduler `name`.
 fn is_called(given: &str, name: &str) -> bool {
     given == name || registry::find(given).is_some_and(|scheduler| scheduler.name == name)
-}
-
-fn unknown(name: &str) -> CliError {
-    let names: Vec<&str> = registry::names().collect();
-    let around = registry::kernels_around(name)
-        .map(|around| around.into_iter().flatten().collect())
-        .or_else(|| registry::kernels_of_major(name));
-    let allowed = match around.as_deref() {
-        Some([only]) => format!("nearest is {only}; allowed: {}", names.join(", ")),
-        Some(models) => {
-            format!("nearest are {}; allowed: {}", models.join(" and "), names.join(", "))
-        }
-        None => allowed_words(name, &names),
-    };
-    let help = match name.contains('+') {
-        true => "`schedlab check --bugs` lists the known bugs and the models that can have each",
-        false => {
-            "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
-             scheduler for sched_ext"
-        }
-    };
-    CliError::usage_help(format!("no scheduler is called {name:?}: {allowed}"), help)
 }

@@ -137,6 +137,11 @@ pub enum SimError {
         /// Time (ns).
         time_ns: Nanos,
     },
+    /// The caller ended the run.
+    Cancelled {
+        /// Time (ns).
+        time_ns: Nanos,
+    },
     /// More tasks than a run may have.
     TooManyTasks {
         /// The limit.
@@ -183,6 +188,7 @@ impl fmt::Display for SimError {
             Self::Misuse { task, what, object, time_ns } => {
                 write!(f, "task {task:?} {what} {object}, at {time_ns} ns: mend its program")
             }
+            Self::Cancelled { time_ns } => write!(f, "the run was cancelled at {time_ns} ns"),
             Self::Deadlock { blocked, time_ns } => write_deadlock(f, blocked, *time_ns),
             Self::TooManyTasks { max, time_ns } => {
                 write!(f, "more than {max} tasks at {time_ns} ns: end forked tasks, or fork fewer")

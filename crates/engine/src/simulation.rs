@@ -57,6 +57,14 @@ impl<'a, S: TraceSink> Simulation<'a, S> {
         self.goes_on
     }
 
+    /// Ends the run before its time: no more instant is handled, and [`Simulation::finish`] returns
+    /// [`SimError::Cancelled`], unless the run has failed already.
+    pub fn cancel(&mut self) {
+        let time_ns = self.now();
+        self.engine.fail(SimError::Cancelled { time_ns });
+        self.goes_on = false;
+    }
+
     /// Lets `cpu` reschedule at `at`, whatever its classes requested. `at` is the present time, or
     /// later and not after the next instant.
     ///

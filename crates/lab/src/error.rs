@@ -3,6 +3,7 @@
 
 use schedlab_run::StudyError;
 use schedlab_run::file::{self, FileError, TextError};
+use schedlab_run::workload_file::WorkloadFileError;
 use schedlab_workload::{BuiltinError, NotAPair, ReadError};
 use std::fmt;
 use std::path::PathBuf;
@@ -87,6 +88,15 @@ impl From<StudyError> for LabError {
 impl From<Box<ReadError>> for LabError {
     fn from(error: Box<ReadError>) -> Self {
         Self::Placed(error)
+    }
+}
+
+impl From<WorkloadFileError> for LabError {
+    fn from(error: WorkloadFileError) -> Self {
+        match error {
+            WorkloadFileError::Placed(error) => Self::Placed(error),
+            WorkloadFileError::Expectation(text) => Self::refused(text, ""),
+        }
     }
 }
 

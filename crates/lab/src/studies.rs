@@ -8,7 +8,7 @@ use crate::{Built, LabError, Makers, Plan, PlanInput, Study};
 use schedlab_model::Workload;
 use schedlab_run::file::read_text;
 use schedlab_run::machine::is_file;
-use schedlab_run::{Code, MachineSpec, Schedulers, Warning, expect};
+use schedlab_run::{MachineSpec, Schedulers, Warning, workload_file};
 use schedlab_workload::WorkloadName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl Source {
     /// Parses a workload file, or the text of one.
     fn tasks(&self, name: &str, text: &str, nr_cpus: u32) -> Result<Workload, LabError> {
         let mut found = Vec::new();
-        let workload = rtapp(name, text, nr_cpus, &mut found)?;
+        let workload = workload_file::read(name, text, nr_cpus, &mut found)?;
         let mut warnings = held(&self.warnings);
         for warning in found {
             if !warnings.contains(&warning) {
@@ -282,23 +282,6 @@ impl Source {
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Parses the text of an rt-app file called `name`; entries without effect add to `warnings`.
-pub fn rtapp(
-    name: &str,
-    text: &str,
-    nr_cpus: u32,
-    warnings: &mut Vec<Warning>,
-) -> Result<Workload, LabError> {
-    let read = schedlab_workload::read_rtapp(name, text, nr_cpus)?;
-    expect::check(&read.workload)
-        .map_err(|text| LabError::refused(format!("{name}: {text}"), ""))?;
-    warnings.extend(read.warnings.iter().map(|warning| Warning {
-        code: Code::File(warning.kind),
-        text: format!("{name}:{}:{}: {}", warning.line, warning.column, warning.text),
-    }));
-    Ok(read.workload)
 }
 
 /// The built-in studies.

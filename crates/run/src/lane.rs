@@ -294,9 +294,18 @@ pub fn run_and_check(
     request: &RunRequest,
     sink: &mut dyn TraceSink,
 ) -> Result<RunResult, LaneError> {
+    check_run(lane.kind(), request, |bounded| lane.run(bounded, sink))
+}
+
+/// As [`run_and_check`], for a run of `request` in `lane` by a function.
+pub fn check_run(
+    lane: LaneKind,
+    request: &RunRequest,
+    run: impl FnOnce(&RunRequest) -> Result<RunResult, LaneError>,
+) -> Result<RunResult, LaneError> {
     expect::check(&request.workload).map_err(LaneError::Input)?;
-    let (bounded, warning) = request.bounded(lane.kind());
-    let mut result = lane.run(&bounded, sink)?;
+    let (bounded, warning) = request.bounded(lane);
+    let mut result = run(&bounded)?;
     result.warnings.extend(warning);
     result.expectations = expect::evaluate(&request.workload, &result.measures);
     if request.keep.totals_only {

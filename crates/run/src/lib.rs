@@ -9,17 +9,21 @@
 //! - `expect` compares measures with the workload's expectations; `values` finds them by name.
 //! - `machine` reads modelled machines, `policy` has the names of policies, `program` describes
 //!   third-party programs as workloads.
+//! - `workload_file` reads a workload from the text of a file.
 //! - `pipeline` runs a sink on its own thread, `place` finds the place of an error in a document,
-//!   `file` reads and writes files, `sha` computes hashes.
+//!   `file` reads and writes files, `sha` computes hashes. Without the feature `system` the crate
+//!   uses no file and no thread.
 //!
 //! This crate uses no scheduler, file format or report, so lanes need none of them.
 
 pub mod analysis;
 pub mod expect;
+#[cfg(feature = "system")]
 pub mod file;
 pub mod lane;
 pub mod launchers;
 pub mod machine;
+#[cfg(feature = "system")]
 pub mod pipeline;
 pub mod place;
 pub mod policy;
@@ -31,9 +35,13 @@ pub mod sha;
 pub mod values;
 pub mod variant;
 pub mod warning;
+#[cfg(feature = "rtapp")]
+pub mod workload_file;
 
 pub use expect::Expected;
-pub use lane::{Keep, Lane, LaneError, LaneKind, Origin, RunRequest, Schedulers, run_and_check};
+pub use lane::{
+    Keep, Lane, LaneError, LaneKind, Origin, RunRequest, Schedulers, check_run, run_and_check,
+};
 pub use machine::{MachineFile, MachineSpec};
 pub use place::StudyError;
 pub use recorder::{Recorded, Recorder};

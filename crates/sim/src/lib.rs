@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sim lane: workloads under modelled schedulers on modelled machines.
-//!
-//! `lane` runs a request in the simulator. `machine` finds machines by name and reads files.
-//! `explain` answers why a task was picked and what kept it waiting. `bench` measures the speed.
+//! The sim lane as the program uses it: the lane of the core, and `bench`, which measures the speed
+//! of this machine with a clock.
 
 pub mod bench;
-pub mod explain;
-pub mod lane;
-pub mod machine;
 
-pub use lane::{SimLane, Watchdog};
+pub use schedlab_core::{SimLane, Watchdog, explain, lane, machine};

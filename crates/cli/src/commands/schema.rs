@@ -10,6 +10,7 @@ use crate::commands::diff::{DiffResult, TurnDiffResult};
 use crate::commands::sim::InspectedRun;
 use crate::error::CliResult;
 use crate::output::Out;
+use schedlab_core::{Outcome, Request};
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::store::{Manifest, NamedTable};
 use schedlab_lab::{ExperimentResult, Study};
@@ -51,6 +52,10 @@ pub enum SchemaKind {
     Claims,
     /// One job measured: what `bench --json` prints.
     Bench,
+    /// A request: what the browser and Python take.
+    Request,
+    /// The outcome of a request.
+    Outcome,
     /// A workload file: what `sim` and `run` read.
     Workload,
 }
@@ -91,6 +96,8 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
         SchemaKind::Claims => schema_for!(Vec<ClaimResult>),
         SchemaKind::Bench => schema_for!(BenchResult),
+        SchemaKind::Request => schema_for!(Request),
+        SchemaKind::Outcome => schema_for!(Outcome),
     }
 }
 

@@ -12,10 +12,11 @@ use crate::input::{self, Named};
 use crate::machine;
 use crate::output::{Out, say};
 use crate::schedulers::{Schedulers, verdict_warning};
+use schedlab_core::schedulers::Planned;
 use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, ExperimentResult, Plan, execute};
+use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
-use schedlab_model::{CpuMask, TraceSink};
 use schedlab_run::policy;
 use schedlab_run::{Keep, Lane, LaneError, LaneKind, RunRequest, RunResult, run_and_check};
 use schedlab_scx::inspect::Inspected;
@@ -192,26 +193,19 @@ pub fn request(
 ) -> CliResult<RunRequest> {
     let (scheduler, policy) = policy::scheduler_of(LaneKind::Sim, scheduler)?;
     let scheduler = known.find(&scheduler)?;
-    let mut workload = named.workload.clone();
-    let mut parameters = named.parameters.clone();
-    if let Some(policy) = policy {
-        let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
-        policy::apply_policy(&mut workload, policy, priority);
-        parameters.insert("policy".into(), policy.name().into());
-    }
-    parameters.insert("cpus".into(), nr_cpus.to_string());
-    if let Some(machine) = &args.machine.machine {
-        parameters.insert("machine".into(), machine.clone());
-    }
-    Ok(RunRequest {
+    let planned = Planned {
+        named,
+        scheduler: &scheduler,
+        policy: policy.map(|policy| (policy, args.tasks.priority)),
         tunables: known.tunables(&scheduler),
-        parameters,
-        seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
+        nr_cpus,
+        machine: args.machine.machine.as_deref(),
+        seed: args.tasks.seed,
         repetition,
         until_ns: args.tasks.until,
         keep: keep(&args.output),
-        ..RunRequest::new(workload, scheduler.name.as_ref(), CpuMask::first(nr_cpus))
-    })
+    };
+    Ok(planned.request())
 }
 
 /// Runs one request; its events can also go to a file and to stdout.

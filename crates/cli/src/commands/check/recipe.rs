@@ -4,12 +4,13 @@
 use super::finding::Finding;
 use crate::error::{CliError, CliResult};
 use schedlab_check::Case;
-use schedlab_lab::studies::{self, FILE_BYTES_MAX};
+use schedlab_lab::studies::FILE_BYTES_MAX;
 use schedlab_model::machine::Caches;
 use schedlab_model::{Costs, Machine, Topology};
 use schedlab_run::LaneKind;
 use schedlab_run::file::read_text;
 use schedlab_run::machine::{MachineFile, TopologyTable};
+use schedlab_run::workload_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -146,7 +147,7 @@ impl Recipe {
         }
         machine.check().map_err(refused)?;
         let mut warnings = Vec::new();
-        let workload = studies::rtapp(name, text, machine.nr_cpus(), &mut warnings)?;
+        let workload = workload_file::read(name, text, machine.nr_cpus(), &mut warnings)?;
         let case = Case { workload, machine, seed: self.seed };
         case.check().map_err(refused)?;
         Ok(case)

@@ -4,10 +4,11 @@
 //! The checker of the crate trace checks every run. A model whose trace is impossible gives an
 //! error, never a number.
 
-use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate};
+use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, Simulation, simulate};
 use schedlab_metrics::totals::settle;
 use schedlab_metrics::{ModelCounters, RunTotals};
 use schedlab_model::machine::SMT_SPEED_FULL;
+use schedlab_model::trace::NullSink;
 use schedlab_model::{
     Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
 };
@@ -23,11 +24,19 @@ use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
 use std::hash::Hash;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Default of the longest wait of a runnable task, under a scheduler that claims to be free of
 /// starvation: the longest timeout of sched_ext's watchdog.
 pub const WATCHDOG_NS_DEFAULT: Nanos = 30_000_000_000;
+
+/// Is called with the present time (ns) again and again while a run goes on. The run ends if it
+/// breaks.
+pub type Watch<'w> = dyn FnMut(Nanos) -> ControlFlow<()> + 'w;
+
+/// How many instants a run handles between two calls of [`Watch`].
+const INSTANTS_WATCHED: u32 = 1024;
 
 /// How long a runnable task may wait before a simulation stops with an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -168,6 +177,25 @@ impl SimLane {
         })
     }
 
+    /// Everything about the run of `request` before its first event.
+    fn setup(&self, request: &RunRequest) -> Result<Setup<'_>, LaneError> {
+        let scheduler = self.find(&request.scheduler)?;
+        let options = options_of(scheduler, &request.tunables)?;
+        let machine = self.machine_of(request, scheduler)?;
+        let checked = request.workload.check(request.cpus.weight());
+        checked.map_err(|error| LaneError::Input(error.to_string()))?;
+        Ok(Setup { scheduler, options, machine, watchdog_ns: self.watchdog.ns(scheduler) })
+    }
+
+    /// Checks the request without running it.
+    pub fn check(&self, request: &RunRequest) -> Result<(), LaneError> {
+        let setup = self.setup(request)?;
+        let config = setup.config(request);
+        let grouped = schedlab_engine::grouped(&request.workload, &config).map_err(lane_error)?;
+        let started = Simulation::new(&grouped, &config, NullSink, None);
+        started.map(|_| ()).map_err(lane_error)
+    }
+
     /// Runs the request. The observer, if there is one, sees every pick and does not change the
     /// run.
     pub fn run_observed(
@@ -176,29 +204,52 @@ impl SimLane {
         sink: &mut dyn TraceSink,
         observer: Option<&mut dyn Observer>,
     ) -> Result<RunResult, LaneError> {
-        let scheduler = self.find(&request.scheduler)?;
-        let name = scheduler.name.as_ref();
-        let options = options_of(scheduler, &request.tunables)?;
-        let nr_cpus = request.cpus.weight();
-        let machine = self.machine_of(request, scheduler)?;
-        request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
-        let mut settings = settings(&machine, scheduler, &options);
-        settings.extend(memory_settings(&machine.memory, &request.workload));
-        let config = SimConfig {
-            machine: &machine,
-            scheduler,
-            options: &options,
-            seed: request.seed,
-            until_ns: request.until_ns,
-            watchdog_ns: self.watchdog.ns(scheduler),
-        };
+        self.run_by(request, sink, |workload, config, sinks| {
+            simulate(workload, config, sinks, observer)
+        })
+    }
+
+    /// Runs the request, and calls `watch` every now and then.
+    pub fn run_watched(
+        &self,
+        request: &RunRequest,
+        sink: &mut dyn TraceSink,
+        watch: &mut Watch<'_>,
+    ) -> Result<RunResult, LaneError> {
+        self.run_by(request, sink, |workload, config, sinks| {
+            let grouped = schedlab_engine::grouped(workload, config)?;
+            let mut simulation = Simulation::new(&grouped, config, sinks, None)?;
+            while simulation.goes_on() {
+                if watch(simulation.now()).is_break() {
+                    simulation.cancel();
+                }
+                for _ in 0..INSTANTS_WATCHED {
+                    if !simulation.advance() {
+                        break;
+                    }
+                }
+            }
+            simulation.finish()
+        })
+    }
+
+    /// Runs the request by a function that gets the workload and the sinks.
+    fn run_by(
+        &self,
+        request: &RunRequest,
+        sink: &mut dyn TraceSink,
+        run: impl FnOnce(&Workload, &SimConfig<'_>, &mut Sinks<'_>) -> Result<SimOutcome, SimError>,
+    ) -> Result<RunResult, LaneError> {
+        let setup = self.setup(request)?;
+        let (name, nr_cpus) = (setup.scheduler.name.as_ref(), request.cpus.weight());
+        let config = setup.config(request);
         // With autogroup, fair shares are those of its groups.
         let grouped = schedlab_engine::grouped(&request.workload, &config)
             .map_err(|error| LaneError::Input(error.to_string()))?;
         let mut recorder = Recorder::of_run(&grouped, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
-        let sinks = &mut (&mut recorder, (&mut check, sink));
-        let outcome = simulate(&request.workload, &config, sinks, observer).map_err(lane_error)?;
+        let sinks: &mut Sinks<'_> = &mut (&mut recorder, (&mut check, sink));
+        let outcome = run(&request.workload, &config, sinks).map_err(lane_error)?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {name:?}: {violation}; this is a defect of the model: please report it \
@@ -207,24 +258,54 @@ impl SimLane {
         })?;
         let mut recorded = recorder.finish(&request.workload);
         recorded.measures.model = Some(counters(&outcome));
-        if knows_work(&request.workload, &machine) {
+        if knows_work(&request.workload, &setup.machine) {
             tell_user_time(&mut recorded.measures.totals, &outcome, nr_cpus);
         }
         Ok(RunResult {
             schedlab_version: self.schedlab_version.clone(),
             scheduler: name.into(),
-            machine: MachineInfo {
-                cpu_model: model_name(&machine),
-                nr_cpus,
-                hz: Some(machine.hz),
-                kernel: name.into(),
-                settings,
-            },
+            machine: setup.machine_info(request),
             source: "simulated".into(),
             groups: groups(&request.workload, &outcome),
             warnings: warnings(&request.workload, &outcome),
             ..RunResult::of(self.kind(), request, recorded)
         })
+    }
+}
+
+/// The sinks of a run: the measures, the checker of the trace, and that of the caller.
+type Sinks<'s> = (&'s mut Recorder, (&'s mut TraceCheck, &'s mut dyn TraceSink));
+
+/// A run before its first event.
+struct Setup<'l> {
+    scheduler: &'l Scheduler,
+    options: Options,
+    machine: Machine,
+    watchdog_ns: Option<Nanos>,
+}
+
+impl Setup<'_> {
+    fn config(&self, request: &RunRequest) -> SimConfig<'_> {
+        SimConfig {
+            machine: &self.machine,
+            scheduler: self.scheduler,
+            options: &self.options,
+            seed: request.seed,
+            until_ns: request.until_ns,
+            watchdog_ns: self.watchdog_ns,
+        }
+    }
+
+    fn machine_info(&self, request: &RunRequest) -> MachineInfo {
+        let mut settings = settings(&self.machine, self.scheduler, &self.options);
+        settings.extend(memory_settings(&self.machine.memory, &request.workload));
+        MachineInfo {
+            cpu_model: model_name(&self.machine),
+            nr_cpus: request.cpus.weight(),
+            hz: Some(self.machine.hz),
+            kernel: self.scheduler.name.as_ref().into(),
+            settings,
+        }
     }
 }
 
