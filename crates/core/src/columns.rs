@@ -159,7 +159,7 @@ impl Filler {
         self.columns
     }
 
-    /// `task` is in `state` from `now` on; `None`: it does not live. It counts as runnable on `cpu`.
+    /// `task` is in `state` from `now` on; `None`: it has exited. If runnable, it counts on `cpu`.
     fn enter(&mut self, task: TaskId, now: Nanos, state: Option<u8>, cpu: CpuId) {
         let Some(entry) = self.tasks.get_mut(task.index()) else { return };
         if entry.lives && now > entry.since && self.keep.states && Some(entry.state) != state {

@@ -4,6 +4,7 @@
 //! The checker of the crate trace checks every run. A model whose trace is impossible gives an
 //! error, never a number.
 
+use crate::Inputs;
 use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, Simulation, simulate};
 use schedlab_metrics::totals::settle;
 use schedlab_metrics::{ModelCounters, RunTotals};
@@ -196,6 +197,21 @@ impl SimLane {
         started.map(|_| ()).map_err(lane_error)
     }
 
+    /// Everything that a simulation of `request` borrows.
+    pub fn inputs(&self, request: &RunRequest) -> Result<Inputs, LaneError> {
+        let setup = self.setup(request)?;
+        let grouped = schedlab_engine::grouped(&request.workload, &setup.config(request));
+        Ok(Inputs {
+            workload: grouped.map_err(lane_error)?.into_owned(),
+            scheduler: Arc::clone(setup.scheduler),
+            seed: request.seed,
+            until_ns: request.until_ns,
+            watchdog_ns: setup.watchdog_ns,
+            options: setup.options,
+            machine: setup.machine,
+        })
+    }
+
     /// Runs the request. The observer, if there is one, sees every pick and does not change the
     /// run.
     pub fn run_observed(
@@ -278,7 +294,7 @@ type Sinks<'s> = (&'s mut Recorder, (&'s mut TraceCheck, &'s mut dyn TraceSink))
 
 /// A run before its first event.
 struct Setup<'l> {
-    scheduler: &'l Scheduler,
+    scheduler: &'l Arc<Scheduler>,
     options: Options,
     machine: Machine,
     watchdog_ns: Option<Nanos>,

@@ -32,4 +32,5 @@ pub use error::{Error, Kind};
 pub use lane::{SimLane, Watchdog};
 pub use outcome::{Digest, Outcome};
 pub use request::{Keep, Request};
-pub use run::{simulate, simulate_with, validate};
+pub use run::{Inputs, simulate, simulate_with, validate};
+pub use schedlab_sched::textbook::user;

@@ -7,11 +7,12 @@ use crate::outcome::EventHash;
 use crate::schedulers::{self, Planned, Spec};
 use crate::workload::{self, Changes, Named, Source};
 use crate::{Error, Kind, Outcome, Request, SimLane, machine, parse};
+use schedlab_engine::SimConfig;
 use schedlab_metrics::analysis::Thresholds;
-use schedlab_model::Policy;
+use schedlab_model::{Machine, Nanos, Policy, Workload};
 use schedlab_run::machine::preempt_by_name;
 use schedlab_run::{LaneError, LaneKind, RunRequest, Warning, check_run, expect};
-use schedlab_sched::Scheduler;
+use schedlab_sched::{Options, Scheduler};
 use std::sync::Arc;
 
 /// The name of a workload file without a name.
@@ -67,6 +68,46 @@ pub fn simulate_with(
 pub fn validate(request: &Request) -> Result<(), Error> {
     let prepared = Prepared::new(request, None)?;
     Ok(prepared.lane.check(&prepared.run)?)
+}
+
+/// Everything that a simulation borrows, for callers that advance it themselves.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// The workload, with an end.
+    pub workload: Workload,
+    /// The machine, with its costs.
+    pub machine: Machine,
+    /// The scheduler.
+    pub scheduler: Arc<Scheduler>,
+    /// Values of its tunables.
+    pub options: Options,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Ends the run at this time (ns).
+    pub until_ns: Option<Nanos>,
+    /// Longest wait of a runnable task (ns).
+    pub watchdog_ns: Option<Nanos>,
+}
+
+impl Inputs {
+    /// The inputs of a run of `request` under `scheduler`, or else under the one that it names.
+    pub fn new(request: &Request, scheduler: Option<Arc<Scheduler>>) -> Result<Self, Error> {
+        let prepared = Prepared::new(request, scheduler)?;
+        let (bounded, _) = prepared.run.bounded(LaneKind::Sim);
+        Ok(prepared.lane.inputs(&bounded)?)
+    }
+
+    /// What the engine needs besides the workload.
+    pub fn config(&self) -> SimConfig<'_> {
+        SimConfig {
+            machine: &self.machine,
+            scheduler: &self.scheduler,
+            options: &self.options,
+            seed: self.seed,
+            until_ns: self.until_ns,
+            watchdog_ns: self.watchdog_ns,
+        }
+    }
 }
 
 fn failure(error: LaneError, cancelled: bool) -> Error {

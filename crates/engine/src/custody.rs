@@ -32,6 +32,8 @@ pub(crate) struct Custody {
     fruitless: u32,
     /// Why the run ends early.
     error: Option<SimError>,
+    /// Whether nothing more is handled: the run has failed, or waits for a decision.
+    is_stopped: bool,
 }
 
 impl Custody {
@@ -47,6 +49,7 @@ impl Custody {
             rounds: 0,
             fruitless: 0,
             error: None,
+            is_stopped: false,
         }
     }
 
@@ -62,9 +65,20 @@ impl Custody {
         self.error.is_some()
     }
 
+    /// Whether nothing more is handled: the run has failed, or waits for a decision.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// The run waits for a decision, or goes on after one.
+    pub fn wait(&mut self, waits: bool) {
+        self.is_stopped = waits || self.has_failed();
+    }
+
     /// Why the run ended early, if it did.
-    pub fn into_error(self) -> Option<SimError> {
-        self.error
+    pub fn take_error(&mut self) -> Option<SimError> {
+        self.error.take()
     }
 
     /// `cpu` becomes idle although it has runnable tasks.
@@ -95,6 +109,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The run cannot continue and ends before the next instant. Only the first error counts.
     pub(crate) fn fail(&mut self, error: SimError) {
         self.custody.error.get_or_insert(error);
+        self.custody.is_stopped = true;
     }
 
     /// Counts a step; ends the run if this instant does not end.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The main loop: advances time from instant to instant.
 
+use crate::asking::{Asking, Phase};
 use crate::burst::Cpus;
 use crate::clock::{Clock, Due};
 use crate::config::{SimConfig, SimOutcome};
@@ -55,13 +56,15 @@ pub(crate) struct Engine<'a, S> {
     pub outcome: SimOutcome,
     /// State for the observer, if there is one.
     pub watch: Option<Watch<'a>>,
+    /// `Some` if the run stops before decisions: the one that it waits for.
+    pub asking: Option<Box<Asking>>,
     /// Whether the sink uses virtual runtimes: at each pick those of the leaving and the picked
     /// task, at each tick that of the running task.
     pub tells_vruntime: bool,
     /// Whether the sink wants lengths of dispatch queues, and a class has some.
     pub tells_queues: bool,
-    /// Whether there is an observer, locks or exits cost time, or a class watches idle CPUs. Most
-    /// runs have none of these, so one test per reschedule suffices.
+    /// Whether there is an observer or an agent, locks or exits cost time, or a class watches idle
+    /// CPUs. Most runs have none of these, so one test per reschedule suffices.
     pub has_followers: bool,
 }
 
@@ -113,6 +116,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             custody: Custody::new(config.watchdog_ns),
             outcome: SimOutcome::default(),
             watch: None,
+            asking: None,
             tells_vruntime,
             tells_queues,
             has_followers: false,
@@ -191,6 +195,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.sink.object(ObjectId(id as u32), info);
         }
         self.has_followers = self.watch.is_some()
+            || self.asking.is_some()
             || self.tells_vruntime
             || self.tells_queues
             || self.locks.is_some()
@@ -238,7 +243,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     /// The end of the run: checks, and what it counted.
-    pub fn finish(mut self) -> Result<SimOutcome, SimError> {
+    pub fn finish(&mut self) -> Result<SimOutcome, SimError> {
         if !self.custody.has_failed() {
             self.check_all();
             self.check_sums();
@@ -252,7 +257,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.tasks.check_counts(self.outcome.nr_exited);
         assert!(self.outcome.nr_events >= self.outcome.nr_switches, "a switch left no event");
         self.sink.end(self.core.now);
-        self.custody.into_error().map_or(Ok(self.outcome), Err)
+        let outcome = std::mem::take(&mut self.outcome);
+        self.custody.take_error().map_or(Ok(outcome), Err)
     }
 
     /// Latest end of the run.
@@ -261,7 +267,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     /// One round at an instant. The crate's documentation defines the order.
-    fn instant(&mut self, now: Nanos) {
+    #[inline(always)]
+    pub fn instant(&mut self, now: Nanos) {
         while let Some(due) = self.clock.events.pop_at(now) {
             match due {
                 Due::Release(index) => self.release(index),
@@ -279,7 +286,12 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     }
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
-                Due::LockTaken(cpu) => self.lock_taken(cpu),
+                Due::LockTaken(cpu) => {
+                    self.lock_taken(cpu);
+                    if self.waits_in(Phase::Events) {
+                        return;
+                    }
+                }
                 Due::WakeTaken(number) => self.wake_taken(number),
             }
         }
@@ -291,15 +303,31 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.tick();
         }
         // Several ticks may have been taken at once.
-        let now = self.core.now;
-        while self.clock.burst_ends.first_time() <= now && !self.custody.has_failed() {
+        self.end_bursts(self.core.now);
+    }
+
+    /// The rest of an instant, from step 4 on.
+    #[inline(always)]
+    pub fn end_bursts(&mut self, now: Nanos) {
+        while self.clock.burst_ends.first_time() <= now && !self.custody.is_stopped() {
             let cpu = self.clock.burst_ends.first_cpu();
             self.count_round(cpu);
             self.step(cpu);
         }
+        if !self.waits_in(Phase::Bursts) {
+            self.end_instant(now);
+        }
+    }
+
+    /// Step 5 of an instant.
+    #[inline(always)]
+    pub fn end_instant(&mut self, now: Nanos) {
         loop {
             self.reschedule_all();
-            debug_assert!(self.custody.has_failed() || self.core.next_resched().is_none());
+            debug_assert!(self.custody.is_stopped() || self.core.next_resched().is_none());
+            if self.waits_in(Phase::Reschedules) {
+                return;
+            }
             if !self.core.take_reclass() || self.custody.has_failed() {
                 break;
             }
@@ -320,7 +348,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     #[inline(always)]
     pub fn reschedule_all(&mut self) {
         while let Some(cpu) = self.core.next_resched() {
-            if self.custody.has_failed() {
+            if self.custody.is_stopped() {
                 break;
             }
             if self.puts_off(cpu) {

@@ -20,6 +20,7 @@
 //!
 //! Events that steps 4 and 5 set for the same instant are handled in another round at that instant.
 
+mod asking;
 mod attr;
 mod burst;
 mod clock;
@@ -48,6 +49,7 @@ mod ticks;
 mod user;
 mod wake;
 
+pub use asking::NeedsDecision;
 pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
 pub use objects::BlockedTask;

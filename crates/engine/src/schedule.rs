@@ -12,10 +12,22 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        let followed = self.has_followers;
-        if followed && self.locks.is_some() && self.must_spin(cpu) {
+        if self.has_followers && self.is_held(cpu) {
             return;
         }
+        self.schedule_now(cpu);
+    }
+
+    /// Whether `cpu` spins for a lock, or an agent must decide first.
+    fn is_held(&mut self, cpu: CpuId) -> bool {
+        (self.locks.is_some() && self.must_spin(cpu))
+            || (self.asking.is_some() && self.must_ask(cpu))
+    }
+
+    /// Reschedules `cpu`, which has the lock and a decision.
+    #[inline(always)]
+    pub(crate) fn schedule_now(&mut self, cpu: CpuId) {
+        let followed = self.has_followers;
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
         let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));

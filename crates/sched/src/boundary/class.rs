@@ -169,6 +169,17 @@ pub trait SchedClass: Explain + Send {
     /// queue for several CPUs first moves the task here with [`Core::set_task_cpu`]. Required.
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
 
+    /// The tasks among which an agent outside the run chooses before `cpu` picks; with less than
+    /// two there is no choice. Asked only in runs that stop before decisions, when `cpu` is about
+    /// to reschedule and its previous task has not left it yet. Default: none.
+    fn asks(&self, _core: &Core, _cpu: CpuId) -> Vec<TaskId> {
+        Vec::new()
+    }
+
+    /// The agent has chosen `task`, one of those that [`SchedClass::asks`] has just returned. The
+    /// pick follows. Default: nothing.
+    fn decided(&mut self, _task: TaskId) {}
+
     /// `prev` (of this class) stops running on `cpu`, and `next` runs instead (`None`: idle). If
     /// `prev` is still `on_rq`, the class puts it back into its queue. Default: nothing.
     fn put_prev_task(

@@ -35,10 +35,11 @@ pub mod rr;
 pub mod rules;
 pub mod sjf;
 pub mod stride;
+pub mod user;
 pub mod vtime;
 
 use crate::boundary::class::{ClassTraits, SchedClass};
-use crate::boundary::core::{Core, LockDomain};
+use crate::boundary::core::{Core, LockDomain, TaskState};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::textbook::pool::Pool;
 use crate::textbook::rules::{Discipline, Ring, TurnEnd};
@@ -282,6 +283,22 @@ impl<D: Discipline> Global<D> {
         explain::Pick::Best(best)
     }
 
+    /// Ends the run if the discipline cannot continue.
+    fn report(&mut self, core: &mut Core) {
+        if let Some(what) = self.rules.take_failure() {
+            core.fail(what);
+        }
+    }
+
+    /// Ends the turn of the task that runs on `cpu`, if there is one.
+    fn end_turn_early(&mut self, core: &mut Core, cpu: CpuId, why: TurnEnd) {
+        let turn = &mut self.turns[cpu.index()];
+        if turn.task.is_some() {
+            turn.over = turn.over.or(Some(why));
+            core.resched_curr(cpu);
+        }
+    }
+
     /// Starts a timer for the discipline's alarm if that is earlier than the present one.
     fn arm(&mut self, core: &mut Core) {
         if self.nr_runnable == 0 {
@@ -367,7 +384,11 @@ impl<D: Discipline> SchedClass for Global<D> {
             self.place(core, task, cpu, None);
         }
         core.add_nr_running(cpu, 1);
+        if self.rules.take_gives_way() && self.entries[task.index()].slot.is_none() {
+            self.end_turn_early(core, cpu, TurnEnd::Preempted);
+        }
         self.arm(core);
+        self.report(core);
     }
 
     fn dequeue_task(
@@ -387,6 +408,7 @@ impl<D: Discipline> SchedClass for Global<D> {
             None
         };
         self.rules.leave(core, task, flags, ran);
+        self.report(core);
         true
     }
 
@@ -434,6 +456,7 @@ impl<D: Discipline> SchedClass for Global<D> {
             self.pool.remove(sent);
             self.place(core, sent, core.task(sent).cpu, Some(cpu));
         }
+        self.report(core);
         let best = best?;
         let from = core.task(best).cpu;
         if from != cpu {
@@ -453,6 +476,7 @@ impl<D: Discipline> SchedClass for Global<D> {
         }
         self.send_waiting(core, prev, cpu, Some(cpu));
         self.arm(core);
+        self.report(core);
     }
 
     fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _first: bool) {
@@ -461,6 +485,17 @@ impl<D: Discipline> SchedClass for Global<D> {
             self.begin_turn(core, cpu, task);
         }
         self.arm(core);
+        self.report(core);
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        if self.rules.watches_ticks() {
+            let ran = core.now - self.turns[cpu.index()].started_at;
+            if self.rules.tick(core, curr, ran) {
+                self.end_turn_early(core, cpu, TurnEnd::Expired);
+            }
+            self.report(core);
+        }
     }
 
     fn select_task_rq(
@@ -489,9 +524,29 @@ impl<D: Discipline> SchedClass for Global<D> {
         }
     }
 
-    /// Turns end by timers.
+    /// Turns end by timers, unless the discipline looks at ticks.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
-        u64::MAX
+        if self.rules.watches_ticks() { 0 } else { u64::MAX }
+    }
+
+    fn asks(&self, core: &Core, cpu: CpuId) -> Vec<TaskId> {
+        if !self.rules.is_asked() {
+            return Vec::new();
+        }
+        let turn = &self.turns[cpu.index()];
+        let runnable = |task: &TaskId| core.task(*task).state == TaskState::Running;
+        let curr = turn.task.filter(runnable);
+        if curr.is_some() && turn.over.is_none() {
+            return Vec::new();
+        }
+        // A task is sent to an idle CPU only if no other waits for it.
+        let sent = self.slots[cpu.index()];
+        let (waiting, _) = self.pool.waiting(cpu, usize::MAX);
+        sent.into_iter().chain(waiting).chain(curr).collect()
+    }
+
+    fn decided(&mut self, task: TaskId) {
+        self.rules.decided(task);
     }
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {

@@ -112,6 +112,36 @@ pub trait Discipline: Send {
         false
     }
 
+    /// Whether [`Discipline::tick`] is called. Default: no.
+    fn watches_ticks(&self) -> bool {
+        false
+    }
+
+    /// A tick while `task` runs, for `ran` ns in this turn. Returns whether its turn ends. Default:
+    /// no.
+    fn tick(&mut self, _core: &Core, _task: TaskId, _ran: Nanos) -> bool {
+        false
+    }
+
+    /// Whether the turn of the task that runs on the CPU of the task that joined last ends. Read
+    /// once. Default: no.
+    fn take_gives_way(&mut self) -> bool {
+        false
+    }
+
+    /// Why the run cannot continue, once. Default: it can.
+    fn take_failure(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Whether an agent outside the run picks: [`crate::SchedClass::asks`]. Default: no.
+    fn is_asked(&self) -> bool {
+        false
+    }
+
+    /// The agent has picked `task` for the next [`Discipline::best`]. Default: nothing.
+    fn decided(&mut self, _task: TaskId) {}
+
     /// The rule by which the pool's best is found, over the names in [`Discipline::facts`].
     fn rule(&self) -> Rule;
 
