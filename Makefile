@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 OUT ?= reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help install build guest demo dist test soak fmt lint bless clean
+.PHONY: help install build guest python demo dist test soak fmt lint bless clean
 
 help: ## List these goals
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -21,6 +21,9 @@ build: install ## Build the program: target/release/schedlab
 
 guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it too)
 	@scripts/guest.sh
+
+python: ## Install the Python package for this user or into the active environment
+	python3 -m pip install ./python
 
 demo: ## Build, simulate, measure this machine and virtual machines (as ./lab demo)
 	@./lab demo $(OUT)

@@ -153,6 +153,23 @@ pub fn of_node(log: &str) -> Option<Sums> {
     Some(Sums { passed: number("pass")?, failed: number("fail")?, skipped: number("skipped")? })
 }
 
+/// The sums of pytest, from its last line: `1 failed, 23 passed, 2 skipped in 6.55s`. `None`
+/// without such a line, as when the build fails.
+pub fn of_pytest(log: &str) -> Option<Sums> {
+    let line =
+        log.lines().rev().find(|line| line.contains(" passed") || line.contains(" failed"))?;
+    let (counts, time) = line.trim_matches(['=', ' ']).split_once(" in ")?;
+    if !time.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let number = |what: &str| {
+        let count = |part: &str| part.strip_suffix(what)?.trim().parse().ok();
+        counts.split(", ").find_map(count).unwrap_or(0)
+    };
+    let failed = number("failed") + number("error") + number("errors");
+    Some(Sums { passed: number("passed"), failed, skipped: number("skipped") })
+}
+
 /// The lines of failed tests in the output of node's test runner, and their names. A test's lines
 /// go from `not ok 3 - NAME` to the next that is not indented.
 pub fn failures_of_node(log: &str) -> (Vec<&str>, Vec<&str>) {
@@ -186,6 +203,16 @@ mod tests {
         assert_eq!(names, ["bad - really"]);
         assert_eq!(printed, ["not ok 2 - bad - really", "  ---", "  error: 'wide'", "  ..."]);
         assert_eq!(failures_of_node("ok 1 - good\n"), (vec![], vec![]));
+    }
+
+    #[test]
+    fn pytest_counts_its_tests_in_its_last_line() {
+        let passed = ".....\n24 passed in 6.55s\n";
+        assert_eq!(of_pytest(passed), Some(sums(24, 0, 0)));
+        let all = "=== 1 failed, 23 passed, 2 skipped, 1 error in 0:01:06 ===";
+        assert_eq!(of_pytest(all), Some(sums(23, 2, 2)));
+        assert_eq!(of_pytest("SKIP Python package: no pip\n"), None);
+        assert_eq!(of_pytest("error: could not compile: 3 tests passed in theory\n"), None);
     }
 
     fn sums(passed: u64, failed: u64, skipped: u64) -> Sums {

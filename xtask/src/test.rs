@@ -16,8 +16,8 @@ const EXAMPLES: &str = "SCHEDLAB_SCHED_EXT_EXAMPLES";
 
 /// The parts of the tests, in their order. The last one runs only if it is asked for: it makes a
 /// minimal Debian, and installs and builds everything in it.
-pub const PARTS: [&str; 8] =
-    ["fmt", "clippy", "tidy", "wasm", "guest", "cargo-test", "browser", "bare"];
+pub const PARTS: [&str; 9] =
+    ["fmt", "clippy", "tidy", "wasm", "guest", "cargo-test", "python", "browser", "bare"];
 
 /// Which parts to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +131,9 @@ impl Tests<'_> {
         if parts.has("cargo-test") {
             let schedulers = self.schedulers(target);
             self.cargo_test(schedulers)?;
+        }
+        if parts.has("python") {
+            self.python()?;
         }
         if parts.has("browser") {
             self.browser()?;
@@ -258,6 +261,19 @@ impl Tests<'_> {
             }
             false => self.fail("cargo-test", printed),
         }
+    }
+
+    /// Builds the Python package and runs its tests, which pytest counts.
+    fn python(&mut self) -> Result<(), String> {
+        let (log, succeeded) =
+            self.logged("python", Command::new(self.root.join("python/test.sh")))?;
+        let (of_step, reason) = sums::of_step(&log, succeeded);
+        self.skips.extend(reason.map(String::from));
+        self.sums += sums::of_pytest(&log).unwrap_or(of_step);
+        if !succeeded {
+            self.fail("python", &log.lines().collect::<Vec<_>>());
+        }
+        Ok(())
     }
 
     /// Runs the tests of the report in a headless browser, which node counts. A browser on a busy

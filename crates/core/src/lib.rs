@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One door to the simulator: a [`Request`] goes in, an [`Outcome`] or an [`Error`] comes out.
 //!
-//! The command line, the browser and Python decide nothing themselves. What a name means, which
-//! machine and costs a run has by default, what is warned about and what errors say is decided
-//! here, so the same request has the same bytes as its result everywhere.
+//! The command line, the browser and Python decide nothing themselves. This crate decides what a
+//! name means, which machine and costs a run has by default, and what warnings and errors say. So
+//! the same request gives the same bytes everywhere.
 //!
 //! - `request` has the request as data, `run` runs it, `outcome` has the result, `columns` the
 //!   slices, states and queues of the run as plain vectors.

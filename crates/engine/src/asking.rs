@@ -2,10 +2,10 @@
 //! Runs that stop before a decision, so that an agent outside can make it without a thread of its
 //! own.
 //!
-//! A CPU that reschedules is held before it looks for its next task, as it is held when it must spin
-//! for a lock. The run then handles nothing more, and returns to its caller from the middle of the
-//! instant. It goes on at the same point, so it has the same events as a run whose scheduler makes
-//! the same choices itself.
+//! A CPU that reschedules is held before it looks for its next task, as it is held when it must
+//! spin for a lock. The run then handles no other event, and returns to its caller in the middle of
+//! the instant. It goes on at the same point, so it has the same events as a run whose scheduler
+//! makes the same choices itself.
 
 use crate::engine::Engine;
 use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The part of the package that is written in Rust. Use the package ``schedlab`` instead."""
+
+from collections.abc import Callable
+from typing import Any, Literal, final
+
+__version__: str
+END_NAMES: list[str]
+"""Why slices end."""
+STATE_NAMES: list[str]
+"""States of tasks."""
+
+class SchedlabError(Exception):
+    """Why a request has no result, with the text of the command line."""
+
+    kind: Literal["usage", "check", "unavailable", "cancelled"]
+    """usage: the request is wrong; check: the scheduler broke a rule; cancelled: by the caller."""
+    text: str
+    """What was found, and what is allowed."""
+    help: str
+    """What to do; may be empty."""
+    line: int | None
+    """Line of a mistake in a workload file, from 1."""
+    column: int | None
+    """Column of it, from 1."""
+
+@final
+class Table:
+    """A table of columns that other libraries read by its Arrow interface, without a copy."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
+    def column(self, name: str) -> list[Any]:
+        """A column as a list of numbers or words. Names that end in ``_ns`` are nanoseconds."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Task:
+    """A task, as a scheduler written in Python sees it."""
+
+    id: int
+    """Number, in order of creation."""
+    name: str
+    """Name, at most 15 bytes."""
+    nice: int
+    """Nice value, -20 to 19."""
+    policy: str
+    """Policy, such as FIFO."""
+    prio: int
+    """The kernel's priority; lower is more important."""
+    cpu: int
+    """The CPU that it is on, or was on last."""
+    ran_ns: int
+    """CPU time so far (ns)."""
+    released_ns: int
+    """When it was released (ns)."""
+
+@final
+class Outcome:
+    """What a simulation gives."""
+
+    result_json: str
+    notes: list[str]
+    digest: tuple[str, str] | None
+    end_ns: int
+    names: list[str]
+    slices: Table
+    states: Table
+    queues: Table
+    progress: Table
+
+@final
+class Candidate:
+    """A candidate of a decision. Times are nanoseconds."""
+
+    task: int
+    nice: int
+    prio: int
+    ran_ns: int
+    waited_ns: int
+    age_ns: int
+
+@final
+class Episode:
+    """A run that stops before each decision."""
+
+    def __init__(self, request: str, quantum_ns: int | None = None) -> None: ...
+    candidates: list[Candidate]
+    cpu: int
+    now_ns: int
+    has_ended: bool
+    waited_ns: int
+    nr_exited: int
+    def decide(self, task: int) -> bool:
+        """Decide, and run up to the next decision or the end. Returns whether there is one."""
+
+    def measures_json(self) -> str:
+        """The measures so far, as JSON."""
+
+def simulate(
+    request: str,
+    policy: Callable[[], object] | None = None,
+    watch: Callable[[int], bool] | None = None,
+) -> Outcome: ...
+def validate(request: str) -> None: ...
+def explain(request: str, ask: str) -> str: ...
+def list_schedulers() -> str: ...
+def list_workloads() -> str: ...
+def list_machines() -> list[str]: ...

@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds the Python package as a wheel, installs it into an environment of its own, and tests it.
+#
+#   python/test.sh          exit code 0: passed, or skipped with the reason printed
+#   PYTHON=python3.12       the interpreter
+#   SCHEDLAB_VENV=DIR       the environment [default: python-venv in the target directory]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+PYTHON=${PYTHON:-python3}
+
+skip() {
+    echo "SKIP Python package: $1"
+    exit 0
+}
+
+command -v "$PYTHON" >/dev/null 2>&1 || skip "$PYTHON is not installed (apt-get install python3)"
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    skip "$("$PYTHON" --version) is too old: it needs 3.10 or later"
+"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
+    skip "$PYTHON makes no environments (apt-get install python3-venv)"
+
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$here/../target}"
+venv=${SCHEDLAB_VENV:-$CARGO_TARGET_DIR/python-venv}
+if [ ! -f "$venv/ready" ]; then
+    "$PYTHON" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.7,<2' pytest \
+        hypothesis pyarrow 'gymnasium>=1.0' numpy ||
+        skip "pip cannot install what the tests need (no network?)"
+    touch "$venv/ready"
+fi
+PATH="$venv/bin:$PATH"
+export PATH
+
+cd "$here"
+cargo fmt --check
+(cargo fetch --locked --quiet) || skip "cargo cannot fetch the crates of the package (no network?)"
+cargo clippy --locked --quiet -- -D warnings
+MATURIN_PEP517_ARGS="--profile dev --locked" pip install --quiet --disable-pip-version-check \
+    --no-build-isolation --no-deps --force-reinstall "$here"
+# Not from the sources, but as installed.
+exec pytest -q --no-header -p no:cacheprovider -rs tests --doctest-modules --pyargs schedlab
