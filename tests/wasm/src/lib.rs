@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runs that `cargo xtask wasm` compares between this machine and wasm32: every built-in
 //! workload under every scheduler of the registry. Each run is one line with the digests of its
-//! trace and of its measures.
+//! trace and of its measures. Then come the requests of tests/requests, each with the digests of
+//! its result and of its events: these must also be those of tests/requests/digests.txt.
 
+use schedlab_core::{Keep, Request};
 use schedlab_engine::{SimConfig, simulate};
 use schedlab_metrics::Collector;
 use schedlab_model::{Machine, Nanos, Workload};
@@ -36,6 +38,29 @@ pub fn digests() -> String {
     text
 }
 
+/// The requests that the command line, wasm and Python run alike.
+const REQUESTS: &str = include_str!("../../requests/requests.jsonl");
+/// Their digests, as the command line gives them.
+pub const DIGESTS: &str = include_str!("../../requests/digests.txt");
+
+/// One line for each request: the digests of its result and of its events, or its error.
+pub fn request_digests() -> String {
+    REQUESTS.lines().map(|line| request_digest(line) + "\n").collect()
+}
+
+fn request_digest(line: &str) -> String {
+    let keep = Keep { digest: true, ..Keep::default() };
+    let outcome = Request::from_json(line)
+        .and_then(|request| schedlab_core::simulate(&Request { keep, ..request }));
+    match outcome {
+        Ok(outcome) => {
+            let digest = outcome.digest.unwrap_or_default();
+            format!("{} {}", digest.result, digest.events)
+        }
+        Err(error) => format!("{}: {}", error.kind.name(), error.one_line()),
+    }
+}
+
 fn run(workload: &Workload, scheduler: &Scheduler, cpus: u32) -> Result<String, String> {
     let machine = Machine::flat(cpus);
     let options = Options::defaults(&scheduler.tunables);
@@ -60,18 +85,27 @@ fn digest(bytes: &[u8]) -> String {
     sum[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The text of [`digests`] for the caller outside: its address in the upper 32 bits, its length in
-/// the lower ones.
+/// The text of [`digests`] and of [`request_digests`] for the caller outside: its address in the
+/// upper 32 bits, its length in the lower ones.
 #[cfg(target_arch = "wasm32")]
 #[unsafe(no_mangle)]
 pub extern "C" fn digests_text() -> u64 {
-    let text = digests().leak();
+    let text = (digests() + &request_digests()).leak();
     (text.as_ptr() as u64) << 32 | text.len() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_have_the_digests_of_the_command_line() {
+        let found = request_digests();
+        for (number, (found, wanted)) in found.lines().zip(DIGESTS.lines()).enumerate() {
+            assert_eq!(found, wanted, "request {}", number + 1);
+        }
+        assert_eq!(found.lines().count(), 200);
+    }
 
     #[test]
     fn a_run_is_known_by_its_trace_and_by_its_measures() {

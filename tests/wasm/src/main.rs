@@ -2,5 +2,5 @@
 //! Prints the digests that this machine computes.
 
 fn main() {
-    print!("{}", schedlab_wasm::digests());
+    print!("{}{}", schedlab_wasm::digests(), schedlab_wasm::request_digests());
 }
