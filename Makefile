@@ -22,8 +22,8 @@ build: install ## Build the program: target/release/schedlab
 guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it too)
 	@scripts/guest.sh
 
-python: ## Install the Python package for this user or into the active environment
-	python3 -m pip install ./python
+python: install ## Install the Python package, into the active environment or into target/venv
+	@python/install.sh
 
 demo: ## Build, simulate, measure this machine and virtual machines (as ./lab demo)
 	@./lab demo $(OUT)

@@ -155,7 +155,7 @@ impl Episode {
         });
         let run = run.map_err(|error| SchedlabError::new_err(error.to_string()))?;
         let mut episode = Self { run: Some(run), seen, candidates: Vec::new(), now: 0, cpu: 0 };
-        episode.to_decision()?;
+        episode.run_on()?;
         Ok(episode)
     }
 
@@ -170,7 +170,7 @@ impl Episode {
             Ok(())
         });
         decided.map_err(|text: String| SchedlabError::new_err(text))?;
-        self.to_decision()
+        self.run_on()
     }
 
     /// The candidates of the present decision; none after the end.
@@ -219,7 +219,7 @@ impl Episode {
 
 impl Episode {
     /// Runs up to the next decision. Returns whether there is one.
-    fn to_decision(&mut self) -> PyResult<bool> {
+    fn run_on(&mut self) -> PyResult<bool> {
         self.candidates.clear();
         let Some(run) = &mut self.run else { return Ok(false) };
         let (seen, candidates) = (&self.seen, &mut self.candidates);
