@@ -6,8 +6,10 @@ use crate::run::Prepared;
 use crate::{Error, Request};
 use schedlab_model::CpuId;
 use schedlab_run::LaneKind;
+use schedlab_sched::Scheduler;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A question about a run. Without a time and a task it asks for the longest wait of any task.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +67,17 @@ impl Ask {
 
 /// Answers a question about the run of `request`, as `schedlab explain --json` prints it.
 pub fn explain_request(request: &Request, ask: &Ask) -> Result<ExplainResult, Error> {
-    let prepared = Prepared::new(request, None)?;
+    explain_request_with(request, None, ask)
+}
+
+/// As [`explain_request`], under `scheduler`, if there is one, in place of the one that the request
+/// names.
+pub fn explain_request_with(
+    request: &Request,
+    scheduler: Option<Arc<Scheduler>>,
+    ask: &Ask,
+) -> Result<ExplainResult, Error> {
+    let prepared = Prepared::new(request, scheduler)?;
     let (bounded, _) = prepared.run.bounded(LaneKind::Sim);
     Ok(explain(&prepared.lane, &bounded, &ask.query())?)
 }

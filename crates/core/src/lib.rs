@@ -26,7 +26,7 @@ mod run;
 pub mod schedulers;
 pub mod workload;
 
-pub use ask::{Ask, explain_request};
+pub use ask::{Ask, explain_request, explain_request_with};
 pub use columns::{Columns, END_NAMES, Progress, Queues, STATE_NAMES, Slices, States};
 pub use error::{Error, Kind};
 pub use lane::{SimLane, Watchdog};
