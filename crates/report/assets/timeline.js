@@ -61,15 +61,20 @@ async function readPanel(data) {
   for (const column of ["task", "cpu", "how"]) {
     for (let i = 0; i < count; i++) panel[column][i] = next();
   }
-  panel.cpuRows = membersBy(panel.cpu, data.cpus.length).map(
-    (members, i) => new Row("CPU " + data.cpus[i], "cpu", members, panel),
+  return addRows(panel);
+}
+
+/** Makes the rows of CPUs and tasks of a run whose columns are decoded. */
+function addRows(panel) {
+  panel.cpuRows = membersBy(panel.cpu, panel.cpus.length).map(
+    (members, i) => new Row("CPU " + panel.cpus[i], "cpu", members, panel),
   );
-  panel.taskRows = membersBy(panel.task, data.tasks.length)
+  panel.taskRows = membersBy(panel.task, panel.tasks.length)
     .slice(0, TASK_ROWS_MAX)
     .map((members, i) =>
-      Object.assign(new Row(data.tasks[i].name, "task", members, panel), {
+      Object.assign(new Row(panel.tasks[i].name, "task", members, panel), {
         task: i,
-        pid: data.tasks[i].pid,
+        pid: panel.tasks[i].pid,
       }),
     );
   panel.rows = panel.cpuRows.concat(panel.taskRows);
