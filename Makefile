@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 OUT ?= reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help install build guest python demo dist test soak fmt lint bless clean
+.PHONY: help install build guest python demo dist site test soak fmt lint bless clean
 
 help: ## List these goals
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -30,6 +30,9 @@ demo: ## Build, simulate, measure this machine and virtual machines (as ./lab de
 
 dist: ## Build a tarball and a .deb for machines without a compiler
 	@./lab dist
+
+site: ## Build the static site with the playground: target/site/index.html
+	@cargo xtask site
 
 test: ## Run every test; PARTS="tidy browser" runs these parts, PARTS=--with-bare all of them
 	@scripts/install.sh test

@@ -37,7 +37,7 @@ after(async () => {
 });
 
 /** A page with the file, all figures drawn; collects errors and requests. */
-export async function open(file, options = DESKTOP) {
+export async function open(file, options = DESKTOP, fragment = "") {
   assert.ok(file, "no file to open; run tests/browser/run.sh");
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   const page = await context.newPage();
@@ -55,7 +55,7 @@ export async function open(file, options = DESKTOP) {
   });
   page.on("request", (request) => page.requests.push(request.url()));
   const begun = performance.now();
-  await page.goto(pathToFileURL(file).href, { waitUntil: "domcontentloaded" });
+  await page.goto(pathToFileURL(file).href + fragment, { waitUntil: "domcontentloaded" });
   await nextFrame(page);
   page.shownMs = performance.now() - begun;
   await page.evaluate(() => schedlab.ready);

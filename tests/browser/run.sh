@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds reports of synthetic results and tests them in headless Chromium.
+# Builds reports of synthetic results and the site, and tests them in headless Chromium.
 #
 #   tests/browser/run.sh            exit code 0: passed, or skipped with the reason printed
 #   CHROMIUM=/path/to/chrome        the browser, if it is not in PATH
 #   REPORT_HTML=/path/to/file.html  test this report of the synthetic results, build none
 #   REPORT_LONG_HTML=...            the same for the one of 1,000,000 slices
 #   REPORT_INDEX=...                the same for the index of a reproduction
+#   SITE=/path/to/site              test this folder that `cargo xtask site` has built, build none
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -45,10 +46,23 @@ if [ -z "${REPORT_INDEX:-}" ]; then
         cargo run --quiet -p schedlab-report --example synthetic -- --studies "$REPORT_INDEX")
 fi
 export REPORT_HTML REPORT_LONG_HTML REPORT_INDEX
+site_test=playground.test.mjs
+if [ -z "${SITE:-}" ]; then
+    libraries=$(cd "$root" && rustc --print target-libdir --target wasm32-unknown-unknown || true)
+    if [ -d "$libraries" ]; then
+        (cd "$root" && cargo xtask site)
+        SITE="${CARGO_TARGET_DIR:-$root/target}/site"
+    else
+        echo "SKIP tests of the playground: \`rustup target add wasm32-unknown-unknown\`"
+        site_test=
+    fi
+fi
+export SITE
 
 cd "$here"
 installed=node_modules/.package-lock.json
 if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
     npm ci --no-audit --no-fund --loglevel=error
 fi
-node --test --test-reporter=tap report.test.mjs pages.test.mjs
+# shellcheck disable=SC2086
+node --test --test-reporter=tap report.test.mjs pages.test.mjs $site_test

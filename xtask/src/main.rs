@@ -8,6 +8,7 @@ mod figures;
 mod instructions;
 mod layout;
 mod notices;
+mod site;
 mod soak;
 mod sums;
 mod test;
@@ -34,6 +35,7 @@ const USAGE: &str = "usage: cargo xtask TASK
           check every modelled scheduler with random workloads, then run hackbench that long in
           guests under each scheduler of bpf/scx, on 1 and N CPUs
   wasm    run the pure crates on wasm32 and compare the digests of traces and measures
+  site    build the static site with the playground into target/site (as `make site`)
   notices print the licenses of the crates that the programs contain
   bless   accept the present output as the expected one (goldens, snapshots, formats)
   ci      everything that continuous integration runs";
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         "figures" => figures(),
         "soak" => soak(),
         "wasm" => wasm(),
+        "site" => passed(site::build(&root(), &target()).map(|()| true)),
         "notices" => notices(),
         "bless" => bless(),
         "ci" => run(&mut Command::new(root().join(".ci/run"))),
