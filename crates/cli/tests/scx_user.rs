@@ -94,7 +94,7 @@ fn two_runs_with_a_user_program_are_the_same_bytes() {
     let options = ["--slices", "--scx-user", &program, "--scx-user-cost", "50us"];
     let Some(first) = simulate(&options) else { return };
     assert_eq!(first.code, 0, "{}", first.stderr);
-    assert!(first.stdout.lines().count() > 1_000);
+    assert!(first.stdout.lines().count() > 400);
     for _ in 0..2 {
         let again = simulate(&options).unwrap();
         assert!(first.stdout == again.stdout, "two runs differ");
@@ -113,7 +113,7 @@ fn user_programs_that_end_are_errors_with_their_output() {
     assert_eq!(done.code, 1, "{error}");
     assert!(error.contains("tuner ended (exit status: 3)"), "{error}");
     // Its clock is that of the simulation.
-    assert!(error.contains("  1000.1"), "{error}");
+    assert!(error.contains(" output: 1000.1"), "{error}");
     let early = simulate(&["--scx-user", "sh -c 'echo nothing to load; exit 4'"]).unwrap();
     let error = flat(&early.stderr);
     assert_eq!(early.code, 2, "{error}");
