@@ -126,8 +126,8 @@ fn user_programs_that_end_are_errors_with_their_output() {
 const PROGRAMS: &str = "SCHEDLAB_SCX_PROGRAMS";
 const SOURCES: &str = "SCHEDLAB_SCX_SCHEDULERS";
 
-/// Published user programs that decide after the attach: name, source, arguments, machine, workload,
-/// and the map or variable that shows it.
+/// Published user programs that decide after the attach: name, source, arguments, machine,
+/// workload, and the map or variable that shows it.
 const PUBLISHED: [(&str, &str, &str, &str, &str, &str); 2] = [
     (
         "scx_userland",

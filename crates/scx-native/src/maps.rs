@@ -4,8 +4,9 @@
 //! Semantics: kernel/bpf/{arraymap,hashtab,queue_stack_maps,bpf_local_storage,ringbuf}.c of Linux
 //! 6.18; error numbers are the kernel's. The kernel leaves two points open. Here an iteration over
 //! a hash is in the order of the keys' bytes, and a full LRU hash drops the element that was
-//! updated longest ago. Ring buffers keep records only if the user program runs. A map whose size the scheduler's user program would set (no `max_entries`) gets one entry for each
-//! CPU. Empty places in an array of maps get a map made from the template.
+//! updated longest ago. Ring buffers keep records only if the user program runs. A map whose size
+//! the scheduler's user program would set (no `max_entries`) gets one entry for each CPU. Empty
+//! places in an array of maps get a map made from the template.
 
 use super::dwarf::MapDef;
 use super::zone::{Block, GUARD, Zone};

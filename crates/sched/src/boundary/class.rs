@@ -346,8 +346,8 @@ pub trait SchedClass: Explain + Send {
     /// A timer of this class, started with [`Core::start_timer`], has expired. Default: nothing.
     fn timer(&mut self, _core: &mut Core, _token: u64) {}
 
-    /// `task`, the user half of the scheduler, has used the CPU time of a step on `cpu`: its program
-    /// does the step. `None`: the user half is not of this class. Default: it is not.
+    /// `task`, the user half of the scheduler, has used the CPU time of a step on `cpu`: its
+    /// program does the step. `None`: the user half is not of this class. Default: it is not.
     fn user_step(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) -> Option<UserNext> {
         None
     }

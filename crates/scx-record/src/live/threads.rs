@@ -3,8 +3,8 @@
 //! the others stand in calls that are not answered yet. So their order depends on the program
 //! alone.
 //!
-//! A new thread stands in its first call, by which the C library registers it (rseq, set_robust_list).
-//! It gets its turn after those that were ready before.
+//! A new thread stands in its first call, by which the C library registers it (rseq,
+//! set_robust_list). It gets its turn after those that were ready before.
 
 use super::rings::Rings;
 use super::{Wait, files, futex};
@@ -174,8 +174,8 @@ impl Threads {
         self.notice_words();
     }
 
-    /// Gives the calls of new threads their turn, in the order in which the threads were made. Waits
-    /// for those that have made none yet.
+    /// Gives the calls of new threads their turn, in the order in which the threads were made.
+    /// Waits for those that have made none yet.
     fn gather(&mut self, calls: &Calls) -> io::Result<()> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.process)) else {
             return Ok(());
