@@ -3,6 +3,7 @@
 //! deciding.
 
 use super::scx_setup::types;
+use crate::args::MachineArgs;
 use crate::complete;
 use crate::error::{CliError, CliResult};
 use crate::schedulers::is_file;
@@ -53,6 +54,15 @@ pub struct UserSpec {
 }
 
 impl ScxUserArgs {
+    /// Threads to simulate on. Runs with a user program are one at a time unless the user chooses:
+    /// an arena is at one address, which one run can have.
+    pub fn threads(&self, machine: &MachineArgs) -> usize {
+        match self.command {
+            Some(_) if machine.threads.is_none() => 1,
+            _ => super::sim::threads(machine),
+        }
+    }
+
     /// The program for runs of `schedulers`; `None`: none is given.
     pub fn spec(&self, schedulers: &[String]) -> CliResult<Option<UserSpec>> {
         let Some(text) = &self.command else { return Ok(None) };

@@ -61,7 +61,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
         Some(request) if one => run_one(&lane, &request, &args.output, out).map(|run| vec![run]),
         last => {
             requests.extend(last);
-            run_many(&lane, requests, threads(&args.machine), args.tasks.seed)
+            run_many(&lane, requests, args.user.threads(&args.machine), args.tasks.seed)
         }
     };
     let inspected = known.inspected();
