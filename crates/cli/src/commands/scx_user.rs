@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The user program of a simulated .bpf.c.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ScxUserArgs {
-    /// Run the user program of a .bpf.c in simulated time, such as './scx_userland -p'
+    /// Run the user program of a .bpf.c in simulated time, such as './scx_userland -b 4'
     ///
     /// The program runs unchanged and sees the modelled machine. In the simulation it is a task,
     /// which the scheduler schedules. Takes the place of a setup.
