@@ -7,6 +7,8 @@
 //! calls of bpf(2) in place of the kernel. So neither root nor a kernel with sched_ext is needed,
 //! only the type information (BTF) of such a kernel. The recording ends when the program, after it
 //! has attached the scheduler, first waits for something.
+//!
+//! Or it goes on from there, in the simulated time of its scheduler (`live`).
 #![cfg_attr(
     not(all(target_os = "linux", target_arch = "x86_64")),
     allow(dead_code, reason = "programs run in simulated time on x86-64 Linux only")

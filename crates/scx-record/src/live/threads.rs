@@ -195,8 +195,9 @@ impl Threads {
                     Arrival::Nothing | Arrival::Ended => break,
                 }
             }
+            // One that makes no call in time is not waited for again.
+            self.known.insert(thread);
             if let Some(call) = self.arrived.remove(&thread) {
-                self.known.insert(thread);
                 self.ready.push_back((call, None));
             }
         }
