@@ -23,6 +23,7 @@ use schedlab_model::{Amount, CpuId, CpuMask, Nanos, Workload};
 use schedlab_run::{Lane, LaneError, LaneKind, RunRequest, RunResult, run_and_check};
 use schedlab_sim::SimLane;
 use schedlab_sim::explain::{Query, Question, StatedDecision, explain};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a kernel in a guest is called.
 const PREFIX: &str = "vm:";
@@ -196,7 +197,12 @@ fn play(
 ) -> Result<Pair, LaneError> {
     let run = |side: usize| -> Result<(Recording, RunResult), LaneError> {
         let mut recording = Recording::default();
-        let result = run_and_check(sides[side].lane(), &requests[side], &mut recording)?;
+        let play = || run_and_check(sides[side].lane(), &requests[side], &mut recording);
+        // A class that finds its own state broken panics.
+        let result = catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(|_| {
+            let name = &sides[side].name;
+            Err(LaneError::Check(format!("{name}: the model found its own state broken")))
+        })?;
         Ok((recording, result))
     };
     let (a, b) = std::thread::scope(|scope| {

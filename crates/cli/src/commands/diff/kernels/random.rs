@@ -159,7 +159,7 @@ impl Players<'_> {
         let requests = self.sides.each_ref().map(|side| side.request(&case.workload, case.seed));
         match play(self.sides, requests, self.tolerance_ns) {
             Ok(pair) => self.judged(&pair.diff),
-            Err(LaneError::Input(why)) => Verdict::Refused(why),
+            Err(LaneError::Input(why) | LaneError::Check(why)) => Verdict::Refused(why),
             Err(error) => {
                 let why = error.text().to_owned();
                 failure().get_or_insert(error);
