@@ -4,13 +4,13 @@
 //! bug; `cargo xtask soak` searches again from the start.
 
 use schedlab_check::{Case, Feature, Features, Shape, Subject, Verdict, generate, play, shrink};
-use schedlab_sched::bugs::BUGS;
+use schedlab_sched::bugs::{BUGS, KnownBug};
 use schedlab_sched::registry;
 use schedlab_workload::write_rtapp_short;
 use std::sync::Arc;
 
 /// Bugs, the seeds that find them, and the broken rules.
-const FOUND: [(&str, u64, &str); 27] = [
+const FOUND: [(&str, u64, &str); 26] = [
     ("P01", 3, "reweight"),
     ("P02", 0, "lag"),
     ("P03", 307, "quota"),
@@ -21,7 +21,6 @@ const FOUND: [(&str, u64, &str); 27] = [
     ("P08", 0, "lone"),
     ("P09", 3, "counts"),
     ("P10", 4, "bounded-work"),
-    ("P13", 0, "rt-timer"),
     ("P17", 0, "unthrottle"),
     ("P20", 3, "empty-group"),
     ("P21", 3, "reweight"),
@@ -43,6 +42,17 @@ const FOUND: [(&str, u64, &str); 27] = [
 /// Most lines of a small case.
 const LINES_MAX: usize = 10;
 
+/// Needs a limit that goes and comes back while a real-time task waits: crates/engine/tests/tune.rs
+/// shows it.
+const LATE: &str = "P13";
+
+/// The shape of cases before groups had CPUs and tunables changed: the seeds are of that time.
+fn older_shape(subject: &Subject) -> Shape {
+    let shape = subject.shape();
+    let newer = [Feature::Cpusets, Feature::Tunes];
+    Shape { features: newer.into_iter().fold(shape.features, Features::without), ..shape }
+}
+
 fn subject(name: &str) -> Subject {
     let scheduler = registry::find(name).unwrap_or_else(|| panic!("{name} is not there"));
     Subject::new(Arc::clone(scheduler))
@@ -50,14 +60,14 @@ fn subject(name: &str) -> Subject {
 
 #[test]
 fn every_modelled_bug_is_found_and_its_cure_passes() {
-    let modelled: Vec<&str> =
-        BUGS.iter().filter(|bug| bug.left_out().is_none()).map(|bug| bug.id).collect();
+    let is_here = |bug: &&KnownBug| bug.left_out().is_none() && bug.id != LATE;
+    let modelled: Vec<&str> = BUGS.iter().filter(is_here).map(|bug| bug.id).collect();
     assert_eq!(modelled, FOUND.map(|(id, ..)| id), "each bug needs a seed that finds it");
     for (id, seed, rule) in FOUND {
         let bug = BUGS.iter().find(|bug| bug.id == id).expect("it is in the list");
         let name = bug.names().next().expect("it has a model");
         let (buggy, cured) = (subject(&name), subject(name.split('+').next().unwrap()));
-        let case = generate(&buggy.shape(), seed);
+        let case = generate(&older_shape(&buggy), seed);
         let Verdict::Broken(breach) = play(&case, &buggy) else {
             panic!("{name} passes the case of seed {seed}");
         };
@@ -81,10 +91,9 @@ fn what_kernels_do_raises_no_alarm() {
         ("linux-6.18", 12_043, true),
     ] {
         let mut subject = subject(name);
-        // The cases are older than these features.
-        let shape = subject.shape();
-        let newer = [Feature::GroupChanges, Feature::Cpusets, Feature::Tunes];
-        let features = newer.into_iter().fold(shape.features, Features::without);
+        // The cases are older than changes of groups, too.
+        let shape = older_shape(&subject);
+        let features = shape.features.without(Feature::GroupChanges);
         let case = generate(&Shape { features, ..shape }, seed);
         assert_eq!(play(&case, &subject), Verdict::Passed, "{name}, seed {seed}");
         subject.judges_limits = true;
