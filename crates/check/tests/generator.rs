@@ -70,7 +70,7 @@ fn every_feature_occurs_and_can_be_left_out() {
     ];
     assert!(changes.iter().all(|count| *count >= 4), "{changes:?}");
     let has_cpus = |case: &Case| case.workload.has_cpusets();
-    assert!(cases().filter(has_cpus).count() >= 15);
+    assert!(cases().filter(has_cpus).count() >= 4);
     let kernel = SCHEDULERS.iter().find(|one| one.name == "linux-6.12").unwrap();
     let shape = Subject::new(Arc::clone(kernel)).shape();
     let tuned = (0..NR_SEEDS).map(|seed| generate(&shape, seed)).filter(|case| {

@@ -29,7 +29,7 @@ impl Draw {
             };
             let index = self.below(drafts.len() as u64) as usize;
             let run = Op::Run(self.amount_of_work());
-            let is_marked = matches!(change, Change::Cpus { .. });
+            let is_marked = self.has(Feature::Cpusets) && matches!(change, Change::Cpus { .. });
             let change = Op::Change(Box::new(change));
             match is_marked {
                 true => drafts[index].push_marked(change),

@@ -279,7 +279,10 @@ pub fn toy(sin: Sin) -> Scheduler {
         source: "this test".into(),
         leaves_out: "nearly everything".into(),
         // Without balancing it would idle before it ran anybody elsewhere.
-        claims: Claims { work_conserving: sin != Sin::IgnoresAffinity, ..CLAIMS },
+        claims: Claims {
+            work_conserving: !matches!(sin, Sin::IgnoresAffinity | Sin::IgnoresCpuset),
+            ..CLAIMS
+        },
         preempt: Preempt::Full,
         costs: Costs::DEFAULT,
         tunables: Vec::new(),

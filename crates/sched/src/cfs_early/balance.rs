@@ -57,10 +57,7 @@ impl FairClock {
     #[inline]
     pub(super) fn count_load(&mut self, core: &Core, cpu: CpuId, task: TaskId, comes: bool) {
         if self.fair.values.has(PRECISE_CPU_LOAD) {
-            if comes && core.idle_cpus == core.cpus {
-                self.pass_idle_ticks(core);
-            }
-            self.update_curr_load(core.now, core.rq(cpu).curr.is_some(), cpu);
+            self.update_curr_load(core, cpu);
         }
         let weight = self.weight(task);
         let sum = &mut self.balancer.load[cpu.index()];
@@ -68,13 +65,13 @@ impl FairClock {
     }
 
     /// Adds the time since the last change of load.
-    fn update_curr_load(&mut self, now: Nanos, is_busy: bool, cpu: CpuId) {
+    fn update_curr_load(&mut self, core: &Core, cpu: CpuId) {
         let weight = self.balancer.load[cpu.index()];
         let stat = &mut self.load_stats.0[cpu.index()];
-        stat.delta_stat += now.saturating_sub(stat.update_start);
-        stat.update_start = stat.update_start.max(now);
+        stat.delta_stat += core.now - stat.update_start;
+        stat.update_start = core.now;
         let is_enough = stat.delta_stat >= self.fair.values.stat_granularity;
-        if is_enough && is_busy && weight > 0 {
+        if is_enough && core.rq(cpu).curr.is_some() && weight > 0 {
             stat.delta_exec += stat.delta_stat;
             stat.delta_fair += calc_delta_fair(stat.delta_stat, LoadWeight::of_load(weight));
             stat.delta_stat = 0;
@@ -84,32 +81,12 @@ impl FairClock {
     /// The load of `cpu` since its last tick: its weight while it was not idle, times the share of
     /// the time in which it was not.
     fn precise_load(&mut self, core: &Core, cpu: CpuId) -> u64 {
-        let is_busy = core.rq(cpu).curr.is_some();
-        self.precise_load_at(core.now, is_busy, core.tick_nsec, cpu)
-    }
-
-    /// Executes the ticks at which all CPUs were idle. The first of them sees what ran before it.
-    fn pass_idle_ticks(&mut self, core: &Core) {
-        let Some((first, count)) = self.balancer.idle_ticks(core) else { return };
-        let tick_nsec = core.tick_nsec;
-        for cpu in (0..core.nr_cpus()).map(CpuId) {
-            let load = self.precise_load_at(first * tick_nsec, false, tick_nsec, cpu);
-            self.balancer.move_averages(cpu, load);
-            let last = (first + count - 1) * tick_nsec;
-            self.update_curr_load(last, false, cpu);
-            self.load_stats.0[cpu.index()].update_last = last;
-        }
-        self.balancer.all_were_idle(first + count, count - 1);
-    }
-
-    /// The load at a tick at `now`.
-    fn precise_load_at(&mut self, now: Nanos, is_busy: bool, tick_nsec: Nanos, cpu: CpuId) -> u64 {
-        self.update_curr_load(now, is_busy, cpu);
+        self.update_curr_load(core, cpu);
         let stat = &mut self.load_stats.0[cpu.index()];
         let fair = std::mem::take(&mut stat.delta_fair) + 1;
         let exec = std::mem::take(&mut stat.delta_exec) + 1;
-        let interval = now.saturating_sub(stat.update_last).max(tick_nsec);
-        stat.update_last = now;
+        let interval = (core.now - stat.update_last).max(core.tick_nsec);
+        stat.update_last = core.now;
         let exec = exec.min(interval);
         self.balancer.version.scale * exec / fair * exec / interval
     }

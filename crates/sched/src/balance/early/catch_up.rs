@@ -37,18 +37,6 @@ impl TickCatchUp {
         (missed, begin..end)
     }
 
-    /// All CPUs are idle, and one gets a task: the first tick that passed meanwhile, and how many
-    /// did. They are executed now.
-    pub fn idle_ticks(&mut self, core: &Core) -> Option<(u64, u64)> {
-        // A tick of this instant finds all CPUs idle, too: they switch after it.
-        let passed = core.jiffies();
-        let first = self.jiffy + 1;
-        let count = passed.checked_sub(self.jiffy).filter(|count| *count > 0)?;
-        self.jiffy = passed;
-        self.next_cpu = core.nr_cpus();
-        Some((first, count))
-    }
-
     /// Whether the present tick directly follows the last one.
     pub fn is_next(&self, core: &Core) -> bool {
         self.jiffy + 1 == core.jiffies()

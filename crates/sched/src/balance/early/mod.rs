@@ -301,12 +301,6 @@ impl Balancer {
         moved
     }
 
-    /// All CPUs are idle, and one gets a task: the first tick that passed meanwhile, and how many
-    /// did. They count as executed.
-    pub fn idle_ticks(&mut self, core: &Core) -> Option<(u64, u64)> {
-        self.ticks.idle_ticks(core)
-    }
-
     /// Handles this many ticks while all CPUs were idle: loads fell, and each CPU found its domains
     /// in balance.
     pub fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
