@@ -17,12 +17,20 @@ function textAt(address, length) {
 
 /** What a policy sees of a task. Times are milliseconds. */
 class Task {
-  constructor(id, name, nice, priority, released) {
-    Object.assign(this, { id, name, nice, priority, released });
-    this.ran = 0;
-    this.left = null;
+  constructor(id, name) {
+    Object.assign(this, { id, name });
+  }
+
+  /** Takes over what the simulator says of the task. */
+  update([nice, prio, cpu, released, ran]) {
+    Object.assign(this, { nice, prio, cpu });
+    this.released = released / NS_PER_MS;
+    this.ran = ran / NS_PER_MS;
   }
 }
+
+/** The callbacks that a policy may have. */
+const CALLBACKS = ["enqueue", "dequeue", "pick", "quantum", "tick"];
 
 /** The policy of the present run: its callbacks, its tasks and its first exception. */
 const rules = { callbacks: null, tasks: [], exception: "" };
@@ -43,8 +51,8 @@ function readPolicy(source) {
     throw new Error("the policy has no pick: call policy({ pick(cpu, waiting) { ... } })");
   }
   for (const name of Object.keys(found)) {
-    if (!["enqueue", "pick", "quantum", "tick"].includes(name)) {
-      const allowed = "enqueue, pick, quantum, tick";
+    if (!CALLBACKS.includes(name)) {
+      const allowed = CALLBACKS.join(", ");
       throw new Error(`a policy knows no callback ${name}: allowed are ${allowed}`);
     }
     if (typeof found[name] !== "function") throw new Error(`${name} is not a function`);
@@ -70,37 +78,41 @@ function ask(act) {
   }
 }
 
+/** Calls a callback if the policy has it. */
+function call(name, ...values) {
+  const { callbacks } = rules;
+  return callbacks[name] ? callbacks[name](...values) : undefined;
+}
+
 /** The simulator's imports that ask the policy. */
 const asked = {
-  show(id, ran, left, now) {
-    const task = rules.tasks[id];
-    if (!task) return;
-    task.ran = ran / NS_PER_MS;
-    task.left = left < 0 ? null : left / NS_PER_MS;
-    rules.now = now / NS_PER_MS;
+  show(id, name, length, numbers, count) {
+    const task = (rules.tasks[id] ||= new Task(id, textAt(name, length)));
+    const values = new Float64Array(memory.buffer.slice(numbers, numbers + 8 * count));
+    task.update(values);
+    rules.now = values[values.length - 1] / NS_PER_MS;
   },
-  task_new(id, name, length, nice, priority, now) {
-    rules.tasks[id] = new Task(id, textAt(name, length), nice, priority, now / NS_PER_MS);
+  enqueue(id, why, length) {
+    const text = textAt(why, length);
+    return ask(() => (call("enqueue", rules.tasks[id], text, rules.now) ? 1 : 0));
   },
-  enqueue(id, why, length, ran) {
+  dequeue(id) {
     return ask(() => {
-      const text = textAt(why, length);
-      if (rules.callbacks.enqueue) {
-        rules.callbacks.enqueue(rules.tasks[id], text, ran / NS_PER_MS, rules.now);
-      }
+      call("dequeue", rules.tasks[id], rules.now);
       return 0;
     });
   },
-  pick(cpu, address, count) {
+  pick(cpu, address, count, now) {
     const ids = Array.from(new Uint32Array(memory.buffer, address, count));
+    rules.now = now / NS_PER_MS;
     return ask(() => {
       const waiting = ids.map((id) => rules.tasks[id]);
       const chosen = rules.callbacks.pick(cpu, waiting, rules.now);
       const id = chosen && typeof chosen === "object" ? chosen.id : chosen;
       if (!Number.isInteger(id) || !ids.includes(id)) {
+        const names = waiting.slice(0, 8).map((task) => `${task.name} (id ${task.id})`);
         throw new Error(
-          `pick returned ${String(id)}: return one of the waiting tasks, ` +
-            waiting.slice(0, 8).map((task) => `${task.name} (id ${task.id})`).join(", "),
+          `pick returned ${String(id)}: return one of the waiting tasks, ${names.join(", ")}`,
         );
       }
       return id;
@@ -108,8 +120,7 @@ const asked = {
   },
   quantum(id) {
     return ask(() => {
-      if (!rules.callbacks.quantum) return 0;
-      const ms = rules.callbacks.quantum(rules.tasks[id], rules.now);
+      const ms = call("quantum", rules.tasks[id], rules.now);
       if (ms === undefined || ms === null || ms === Infinity) return 0;
       if (typeof ms !== "number" || !(ms > 0)) {
         throw new Error(`quantum returned ${String(ms)}: return milliseconds above 0, or nothing`);
@@ -120,10 +131,8 @@ const asked = {
   has_tick() {
     return rules.callbacks && rules.callbacks.tick ? 1 : 0;
   },
-  tick(cpu, id, ran) {
-    return ask(() =>
-      rules.callbacks.tick(cpu, rules.tasks[id], ran / NS_PER_MS, rules.now) ? 1 : 0,
-    );
+  tick(id, ran) {
+    return ask(() => (call("tick", rules.tasks[id], ran / NS_PER_MS, rules.now) ? 1 : 0));
   },
   exception(into, max) {
     const bytes = new TextEncoder().encode(rules.exception).subarray(0, max);
