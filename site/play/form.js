@@ -1,52 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The form of the playground: jobs, machine, schedulers. It shows a state and changes it.
 
-/** The policy that the editor begins with. */
-const POLICY_START = `// Round robin with turns of 4 ms. Times are milliseconds.
-policy({
-  // Required: the task that the CPU runs next, one of those that wait.
-  // They are in order of arrival.
-  pick(cpu, waiting, now) {
-    return waiting[0];
-  },
-  // Optional: the longest turn of a task. Without it a task runs until it blocks.
-  quantum(task, now) {
-    return 4;
-  },
-  // Optional: a task starts to wait. "why" is released, woken, preempted, expired or yielded.
-  enqueue(task, why, ran, now) {},
-  // Add tick(cpu, task, ran, now) to be asked at each tick of the kernel: true ends the turn.
-});
-// A task has id, name, nice, priority, released, ran (CPU time so far) and
-// left (rest of its CPU burst, or null).
-`;
-
-/** What the page starts with: five jobs under three textbook schedulers and one of Linux. */
-function startState() {
-  return {
-    mode: "table",
-    jobs: EXAMPLES[0].jobs.map((row) => ({ ...row })),
-    file: fileOf(EXAMPLES[0].jobs),
-    builtin: "hogs:n=4,work=40ms",
-    cpus: 1,
-    costs: false,
-    seed: 1,
-    until: "",
-    runs: [
-      { scheduler: "fcfs", settings: {} },
-      { scheduler: "srtf", settings: {} },
-      { scheduler: "rr", settings: { quantum: "2ms" } },
-      { scheduler: "linux-6.12", settings: {} },
-    ],
-    policy: POLICY_START,
-  };
-}
-
 /** Tunables that a reader wants to see first. */
 const FIRST_SETTINGS = ["quantum", "slice", "base_slice", "timeslice", "rr_interval"];
-
-/** The name of a policy in JavaScript among the schedulers. */
-const POLICY = "policy";
 
 const COLUMNS = [
   ["name", "Name", "text", 7],

@@ -3,6 +3,7 @@
 
 use crate::policy;
 use schedlab_core::{Ask, END_NAMES, Error, Keep, Outcome, Request, STATE_NAMES};
+use schedlab_exercises::EXERCISES;
 use schedlab_model::Costs;
 use schedlab_sched::boundary::options::{Tunable, TunableKind};
 use schedlab_sched::{Scheduler, registry::SCHEDULERS};
@@ -26,6 +27,12 @@ pub struct Answer {
 enum Question {
     /// Which schedulers and workloads there are.
     Lists,
+    /// The exercises.
+    Exercises,
+    /// An exercise with its numbers, without its answer.
+    Exercise { number: u32, seed: u64 },
+    /// Whether an answer to an exercise is right.
+    Mark { number: u32, seed: u64, given: String },
     /// Whether a request can run.
     Check { request: Request },
     /// A run: measures as JSON, slices and queues as columns.
@@ -92,6 +99,16 @@ fn answered(question: &str) -> Result<Answer, Value> {
         .map_err(|error| json!({ "text": format!("the page's question: {error}") }))?;
     match question {
         Question::Lists => Ok(plain(json!({ "ok": lists() }))),
+        Question::Exercises => Ok(plain(json!({ "ok": exercises() }))),
+        Question::Exercise { number, seed } => {
+            let sheet = schedlab_exercises::sheet(number, seed).map_err(worded)?;
+            let sheet = schedlab_exercises::Sheet { answer: String::new(), ..sheet };
+            Ok(plain(json!({ "ok": sheet })))
+        }
+        Question::Mark { number, seed, given } => {
+            let verdict = schedlab_exercises::check(number, seed, &given).map_err(worded)?;
+            Ok(plain(json!({ "ok": verdict })))
+        }
         Question::Check { request } => {
             schedlab_core::validate(&request).map_err(|error| stated(&error))?;
             Ok(plain(json!({ "ok": true })))
@@ -107,6 +124,18 @@ fn answered(question: &str) -> Result<Answer, Value> {
             Ok(plain(json!({ "ok": explained.map_err(|error| stated(&error))? })))
         }
     }
+}
+
+fn worded(text: String) -> Value {
+    json!({ "text": text })
+}
+
+/// The list of exercises.
+fn exercises() -> Vec<Value> {
+    let listed = EXERCISES
+        .iter()
+        .map(|one| json!({ "title": one.title, "scheduler": one.scheduler, "cpus": one.cpus }));
+    listed.collect()
 }
 
 /// The page's policy, if the request wants it.
@@ -243,6 +272,19 @@ mod tests {
         let rr = schedulers.iter().find(|one| one["name"] == "rr").unwrap();
         assert_eq!(rr["tunables"][0]["default"], "100ms");
         assert_eq!(schedulers.len(), SCHEDULERS.len());
+    }
+
+    #[test]
+    fn an_exercise_has_the_digest_of_the_command_line_and_marks_answers() {
+        let (answer, _) = asked(json!({ "ask": "exercise", "number": 2, "seed": 5 }));
+        let own = schedlab_exercises::sheet(2, 5).unwrap();
+        assert_eq!(answer["ok"]["digest"], own.digest);
+        assert_eq!(answer["ok"]["answer"], "", "the page does not hold the answer");
+        let mark =
+            |given: &str| asked(json!({ "ask": "mark", "number": 2, "seed": 5, "given": given })).0;
+        assert_eq!(mark(&own.answer)["ok"]["right"], true);
+        assert_eq!(mark("0")["ok"]["right"], false);
+        assert!(mark("x")["error"]["text"].as_str().unwrap().contains("a time in ms"));
     }
 
     #[test]

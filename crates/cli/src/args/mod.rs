@@ -52,6 +52,9 @@ pub enum Command {
     /// Explain why a task waited, or why a scheduler chose a task
     #[command(after_long_help = runs::EXAMPLES_EXPLAIN)]
     Explain(ExplainArgs),
+    /// Ask questions about schedulers, and check answers
+    #[command(after_long_help = crate::commands::EXAMPLES_EXERCISE)]
+    Exercise(crate::commands::ExerciseArgs),
     /// Find bugs of a scheduler with random workloads
     #[command(after_long_help = crate::commands::EXAMPLES_CHECK)]
     Check(crate::commands::CheckArgs),

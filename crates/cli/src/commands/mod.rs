@@ -14,6 +14,7 @@ mod copies;
 mod coverage;
 mod diff;
 mod doctor;
+mod exercise;
 mod explain;
 mod export;
 mod inspect;
@@ -48,6 +49,7 @@ pub use attach::AttachArgs;
 pub use bisect::{BisectArgs, EXAMPLES as EXAMPLES_BISECT};
 pub use check::{CheckArgs, EXAMPLES as EXAMPLES_CHECK};
 pub use diff::{DiffArgs, EXAMPLES as EXAMPLES_DIFF};
+pub use exercise::{EXAMPLES as EXAMPLES_EXERCISE, ExerciseArgs};
 pub use export::format_parser;
 pub use inspect::InspectArgs;
 pub use kernel::KernelArgs;
@@ -72,6 +74,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::List(args) => list::list(args, out),
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
+        Command::Exercise(args) => exercise::exercise(args, out),
         Command::Check(args) => check::check(args, out),
         Command::Diff(args) => diff::diff(args, out),
         Command::Bisect(args) => bisect::bisect(args, out),
