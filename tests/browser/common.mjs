@@ -58,7 +58,7 @@ export async function open(file, options = DESKTOP, fragment = "") {
   await page.goto(pathToFileURL(file).href + fragment, { waitUntil: "domcontentloaded" });
   await nextFrame(page);
   page.shownMs = performance.now() - begun;
-  await page.evaluate(() => schedlab.ready);
+  await page.evaluate(() => window.schedlab && window.schedlab.ready);
   await nextFrame(page);
   page.openMs = performance.now() - begun;
   return page;
@@ -124,7 +124,8 @@ export async function violations(page, rules) {
     ([exclude, only]) =>
       window.axe.run(
         { include: [["html"]], exclude: exclude.map((selector) => [selector]) },
-        { resultTypes: ["violations"], ...(only && { runOnly: only }) },
+        // Pages allow no request, so axe must not fetch their style sheets again.
+        { preload: false, resultTypes: ["violations"], ...(only && { runOnly: only }) },
       ),
     [ALIKE, rules],
   );

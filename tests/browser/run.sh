@@ -46,15 +46,15 @@ if [ -z "${REPORT_INDEX:-}" ]; then
         cargo run --quiet -p schedlab-report --example synthetic -- --studies "$REPORT_INDEX")
 fi
 export REPORT_HTML REPORT_LONG_HTML REPORT_INDEX
-site_test=playground.test.mjs
+site_tests='playground.test.mjs exercises.test.mjs documentation.test.mjs'
 if [ -z "${SITE:-}" ]; then
     libraries=$(cd "$root" && rustc --print target-libdir --target wasm32-unknown-unknown || true)
     if [ -d "$libraries" ]; then
         (cd "$root" && cargo xtask site)
         SITE="${CARGO_TARGET_DIR:-$root/target}/site"
     else
-        echo "SKIP tests of the playground: \`rustup target add wasm32-unknown-unknown\`"
-        site_test=
+        echo "SKIP tests of the site: \`rustup target add wasm32-unknown-unknown\`"
+        site_tests=
     fi
 fi
 export SITE
@@ -65,4 +65,4 @@ if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
     npm ci --no-audit --no-fund --loglevel=error
 fi
 # shellcheck disable=SC2086
-node --test --test-reporter=tap report.test.mjs pages.test.mjs $site_test
+node --test --test-reporter=tap report.test.mjs pages.test.mjs $site_tests

@@ -11,10 +11,16 @@ use std::process::Command;
 /// Programs that are packed.
 const PROGRAMS: [&str; 2] = ["schedlab", "schedlab-guest"];
 
-/// Each crate with its license, then each text once, with the crates that it belongs to.
+/// What the packed programs contain.
 pub fn text(root: &Path) -> Result<String, String> {
+    of(root, &PROGRAMS, &triple()?)
+}
+
+/// Each crate that `programs` contain when they are built for `triple`, with its license; then each
+/// text once, with the crates that it belongs to.
+pub fn of(root: &Path, programs: &[&str], triple: &str) -> Result<String, String> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &triple()?])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", triple])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
@@ -22,7 +28,7 @@ pub fn text(root: &Path) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|e| e.to_string())?;
-    let contained = contained(&metadata);
+    let contained = contained(&metadata, programs);
     let mut text = String::new();
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let packages = metadata["packages"].as_array().into_iter().flatten();
@@ -59,11 +65,11 @@ fn string(value: &Value) -> &str {
 
 /// Ids of the packages that the programs link: dependencies that are neither of tests alone nor of
 /// builds alone.
-fn contained(metadata: &Value) -> BTreeSet<&str> {
+fn contained<'m>(metadata: &'m Value, programs: &[&str]) -> BTreeSet<&'m str> {
     let nodes = metadata["resolve"]["nodes"].as_array().into_iter().flatten();
     let nodes: BTreeMap<&str, &Value> = nodes.map(|node| (string(&node["id"]), node)).collect();
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let programs = packages.filter(|package| PROGRAMS.contains(&string(&package["name"])));
+    let programs = packages.filter(|package| programs.contains(&string(&package["name"])));
     let mut waiting: Vec<&str> = programs.map(|package| string(&package["id"])).collect();
     let mut found = BTreeSet::new();
     while let Some(id) = waiting.pop() {

@@ -2,6 +2,8 @@
 //! Builds the static site: the simulator as WebAssembly inside a script, and pages that need no
 //! server. Scripts and style sheets of the report are shared.
 
+mod docs;
+
 use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -26,12 +28,13 @@ const STYLES: [&str; 5] = [
 ];
 
 /// The scripts of the playground, in order.
-const PLAYGROUND: [&str; 10] = [
+const PLAYGROUND: [&str; 11] = [
     "crates/report/assets/data.js",
     "crates/report/assets/tables.js",
     "crates/report/assets/timeline.js",
     "site/play/workload.js",
     "site/play/link.js",
+    "site/play/state.js",
     "site/play/draw.js",
     "site/play/why.js",
     "site/play/measures.js",
@@ -39,10 +42,26 @@ const PLAYGROUND: [&str; 10] = [
     "site/play/playground.js",
 ];
 
+/// The script of the documentation's pages.
+const SEARCH: &str = "site/search.js";
+
+/// Folder of the documentation, in the repository and in the site.
+const DOCS: &str = "docs";
+
+/// The scripts of the exercises, in order.
+const EXERCISES: [&str; 6] = [
+    "crates/report/assets/data.js",
+    "crates/report/assets/tables.js",
+    "site/play/workload.js",
+    "site/play/link.js",
+    "site/play/state.js",
+    "site/exercises.js",
+];
+
 /// A page loads the simulator's script and nothing else: no request leaves the site, and a policy
 /// that came with a link reaches no server.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' \
-                      blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; \
+                      blob:; worker-src blob:; style-src 'self'; img-src 'self' data: blob:; \
                       base-uri 'none'; form-action 'none'";
 
 /// Builds the site into `target/site`. Prints the size of each file.
@@ -57,8 +76,13 @@ pub fn build(root: &Path, target: &Path) -> Result<(), String> {
     }
     let mut site = Site { root: root.into(), out, sizes: Vec::new() };
     site.engine(&module)?;
+    let styles = site.texts(&STYLES)?;
+    site.write("style.css", &styles)?;
     site.page("playground.html", "Playground", &PLAYGROUND)?;
+    site.page("exercises.html", "Exercises", &EXERCISES)?;
     site.page("index.html", "schedlab", &[])?;
+    site.documentation()?;
+    site.write("notices.txt", &crate::notices::of(root, &[PACKAGE], TARGET)?)?;
     site.check_size()
 }
 
@@ -100,10 +124,9 @@ impl Site {
         self.write("engine.js", &script)
     }
 
-    /// A page with its style sheets and scripts. Pages with scripts load the simulator.
+    /// A page with its scripts. Pages with scripts load the simulator.
     fn page(&mut self, name: &str, title: &str, scripts: &[&str]) -> Result<(), String> {
-        let body = self.text(&format!("site/{name}"))?.replace("{{nav}}", &nav(name));
-        let styles = self.texts(&STYLES)?;
+        let body = self.text(&format!("site/{name}"))?.replace("{{nav}}", &nav(name, ""));
         let code = match scripts.is_empty() {
             true => String::new(),
             false => format!(
@@ -111,15 +134,31 @@ impl Site {
                 self.texts(scripts)?
             ),
         };
-        let page = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
-             <style>\n{styles}</style>\n</head>\n<body>\n{body}{code}</body>\n</html>\n"
-        );
-        self.write(name, &page)
+        self.write(name, &whole(title, "", &format!("{body}{code}")))
+    }
+
+    /// The pages in docs/, the files that they show, and the index of the search.
+    fn documentation(&mut self) -> Result<(), String> {
+        let mut files = Vec::new();
+        listed(&self.root.join(DOCS), Path::new(""), &mut files)?;
+        files.sort();
+        let mut sections = Vec::new();
+        for path in files {
+            let place = format!("{DOCS}/{path}");
+            if !path.ends_with(".md") {
+                let bytes = read(&self.root.join(&place))?;
+                self.write_bytes(&place, &bytes)?;
+                continue;
+            }
+            let page = docs::page(&path, &self.text(&place)?);
+            let up = "../".repeat(docs::depth(&page.address));
+            let text = whole(&page.title, &up, &document(&page, &up));
+            self.write(&format!("{DOCS}/{}", page.address), &text)?;
+            sections.extend(page.sections);
+        }
+        let index = serde_json::to_string(&sections).map_err(|error| error.to_string())?;
+        let search = self.text(SEARCH)?;
+        self.write("search.js", &format!("\"use strict\";\nconst SECTIONS = {index};\n{search}"))
     }
 
     fn text(&self, path: &str) -> Result<String, String> {
@@ -132,12 +171,16 @@ impl Site {
     }
 
     fn write(&mut self, name: &str, text: &str) -> Result<(), String> {
+        self.write_bytes(name, text.as_bytes())
+    }
+
+    fn write_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
         let path = self.out.join(name);
         let folder = path.parent().unwrap_or(&self.out);
         fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&path, text))
+            .and_then(|()| fs::write(&path, bytes))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        self.sizes.push((name.into(), gzip(text.as_bytes())?.len()));
+        self.sizes.push((name.into(), gzip(bytes)?.len()));
         Ok(())
     }
 
@@ -155,14 +198,76 @@ impl Site {
     }
 }
 
-/// Links to the parts of the site; the present one is marked.
-fn nav(here: &str) -> String {
-    let parts = [("index.html", "Home"), ("playground.html", "Playground")];
+/// A whole file: head and body. `up` leads from the page to the site's folder.
+fn whole(title: &str, up: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
+         <link rel=\"stylesheet\" href=\"{up}style.css\">\n</head>\n<body>\n\
+         {body}</body>\n</html>\n"
+    )
+}
+
+/// The body of a page of the documentation.
+fn document(page: &docs::Page, up: &str) -> String {
+    let link =
+        |(id, text): &(String, String)| format!("<li><a href=\"#{id}\">{}</a></li>", escaped(text));
+    let contents: String = page.contents.iter().map(link).collect();
+    let contents = match page.contents.len() {
+        0 | 1 => String::new(),
+        _ => format!(
+            "<nav class=\"contents\" aria-label=\"On this page\"><ul>{contents}</ul></nav>\n"
+        ),
+    };
+    format!(
+        "<header>\n{}\n<form role=\"search\" id=\"search\" data-up=\"{up}\">\n\
+         <label for=\"words\">Search the documentation</label> \
+         <input id=\"words\" type=\"search\" autocomplete=\"off\">\n\
+         <p id=\"found\" role=\"status\"></p>\n\
+         <ol id=\"places\"></ol>\n</form>\n\
+         {contents}</header>\n<main class=\"document\">\n{}</main>\n\
+         <script src=\"{up}search.js\"></script>\n",
+        nav("docs/index.html", up),
+        page.body
+    )
+}
+
+/// Links to the parts of the site; the present one is marked. `up` leads to the site's folder.
+fn nav(here: &str, up: &str) -> String {
+    let parts = [
+        ("index.html", "Home"),
+        ("playground.html", "Playground"),
+        ("exercises.html", "Exercises"),
+        ("docs/index.html", "Documentation"),
+    ];
     let links = parts.map(|(name, text)| {
         let mark = if name == here { " aria-current=\"page\"" } else { "" };
-        format!("<li><a href=\"{name}\"{mark}>{text}</a></li>")
+        format!("<li><a href=\"{up}{name}\"{mark}>{text}</a></li>")
     });
     format!("<nav aria-label=\"Site\"><ul>{}</ul></nav>", links.concat())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The files in `folder` and below, by their paths from there.
+fn listed(folder: &Path, from: &Path, files: &mut Vec<String>) -> Result<(), String> {
+    let error = |error| format!("cannot list {}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        let path = from.join(entry.file_name());
+        if entry.path().is_dir() {
+            listed(&entry.path(), &path, files)?;
+        } else {
+            files.push(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -181,8 +286,8 @@ mod tests {
 
     #[test]
     fn the_present_page_is_marked() {
-        let nav = nav("playground.html");
-        assert!(nav.contains("<a href=\"playground.html\" aria-current=\"page\">"));
+        let nav = nav("playground.html", "../");
+        assert!(nav.contains("<a href=\"../playground.html\" aria-current=\"page\">"));
         assert_eq!(nav.matches("aria-current").count(), 1);
     }
 
@@ -200,7 +305,7 @@ mod tests {
     #[test]
     fn every_script_and_style_sheet_exists() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-        for path in STYLES.iter().chain(&PLAYGROUND) {
+        for path in STYLES.iter().chain(&PLAYGROUND).chain(&EXERCISES).chain([&SEARCH]) {
             assert!(root.join(path).is_file(), "{path}");
         }
     }
