@@ -132,6 +132,7 @@ impl<'t> Making<'t> {
             Event::Text(text) | Event::Code(text) => {
                 self.text.push_str(text);
             }
+            Event::End(TagEnd::Link | TagEnd::Emphasis | TagEnd::Strong) => {}
             Event::SoftBreak | Event::HardBreak | Event::End(_) => self.text.push(' '),
             _ => {}
         }
