@@ -69,8 +69,8 @@ fn groups_change_on_a_kernel_as_in_its_model() {
     }
 }
 
-/// A FIFO hog next to a fair one. The limit of real-time tasks is 500 ms of each second at first, and
-/// none after two seconds: only kernels before 6.12 throttle.
+/// A FIFO hog next to a fair one. The limit of real-time tasks is 500 ms of each second at first,
+/// and none after two seconds: only kernels before 6.12 throttle.
 const LIMITED: &str = r#"{ "name": "limited", "global": { "duration": "4s" },
   "tasks": {
     "a": { "policy": "SCHED_FIFO", "priority": 1, "loop": -1, "run": 1000 },

@@ -34,8 +34,8 @@ impl RtLimit {
         }
         if next.runtime != SchedTunable::NO_LIMIT && next.runtime > next.period {
             return Err(format!(
-                "it sets {}, which makes rt_runtime {} ns and rt_period {} ns: the kernel refuses a \
-                 runtime above the period; set the smaller one first",
+                "it sets {}, which makes rt_runtime {} ns and rt_period {} ns: the kernel refuses \
+                 a runtime above the period; set the smaller one first",
                 tunable.name(),
                 next.runtime,
                 next.period

@@ -143,11 +143,7 @@ impl Run {
         let zone = Zone::new(program.is_checked).map_err(NativeError::Internal)?;
         let mut image = Image::load(&program, &sizes, &zone)?;
         let (stack, frames) = stacks(&program, &mut image, &zone)?;
-        let (section, offset) = program.run_time_symbol("schedlab_nr_cpus")?;
-        image.put(image.address(RUN_TIME, section, offset), &nr_cpus.to_le_bytes());
-        let (section, offset) = program.run_time_symbol("CONFIG_HZ")?;
-        let hz = u64::from(machine.hz);
-        image.put(image.address(RUN_TIME, section, offset), &hz.to_le_bytes());
+        put_machine(&program, &mut image, machine)?;
         chosen.apply(&program, &mut image, machine)?;
         let tasks = Tasks::new(
             TaskLayout::read(&program, &image)?,
@@ -498,6 +494,20 @@ pub fn node_mask(k: &Kernel<'_>, node: u32) -> CpuMask {
         }
     }
     mask
+}
+
+/// Writes what C reads about the machine.
+fn put_machine(
+    program: &Program,
+    image: &mut Image,
+    machine: MachineWords,
+) -> Result<(), NativeError> {
+    let (section, offset) = program.run_time_symbol("schedlab_nr_cpus")?;
+    image.put(image.address(RUN_TIME, section, offset), &machine.nr_cpus.to_le_bytes());
+    let (section, offset) = program.run_time_symbol("CONFIG_HZ")?;
+    let hz = u64::from(machine.hz);
+    image.put(image.address(RUN_TIME, section, offset), &hz.to_le_bytes());
+    Ok(())
 }
 
 /// Checks that the words that the core keeps in a task's struct are where it expects them.

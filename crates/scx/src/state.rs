@@ -225,17 +225,10 @@ pub struct ExtState {
     pub notes: Option<Box<Notes>>,
 }
 
-impl ExtState {
-    /// The state before the scheduler is loaded.
-    pub fn new(
-        info: OpsInfo,
-        options: ExtOptions,
-        machine: &Machine,
-        cgroups: &[CgroupSpec],
-    ) -> Self {
-        let nr_cpus = machine.nr_cpus();
-        let nr_nodes = nr_nodes(&machine.topology);
-        let cpu = ExtCpu {
+impl ExtCpu {
+    /// A CPU without tasks.
+    fn new() -> Self {
+        Self {
             runnable_head: NIL,
             runnable_tail: NIL,
             nr_running: 0,
@@ -250,7 +243,20 @@ impl ExtState {
             idle_kicks: IdleKicks::default(),
             rotor: 0,
             cpuperf_target: super::consts::CPUPERF_ONE,
-        };
+        }
+    }
+}
+
+impl ExtState {
+    /// The state before the scheduler is loaded.
+    pub fn new(
+        info: OpsInfo,
+        options: ExtOptions,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let nr_nodes = nr_nodes(&machine.topology);
         let max_batch = match info.dispatch_max_batch {
             0 => DSP_DFL_MAX_BATCH,
             batch => batch,
@@ -263,7 +269,7 @@ impl ExtState {
             bypass: false,
             tasks: Vec::new(),
             dsqs: Dsqs::new(nr_cpus, nr_nodes),
-            cpus: vec![cpu; nr_cpus as usize],
+            cpus: vec![ExtCpu::new(); nr_cpus as usize],
             idle: IdleMasks::new(&machine.topology),
             exit: None,
             locator: None,

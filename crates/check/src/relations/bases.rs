@@ -86,7 +86,8 @@ pub(super) fn own_group(case: &Case) -> Option<&CgroupSpec> {
     Some(&case.workload.cgroups[group.index()])
 }
 
-/// The first hog that is in a group makes `change` of an empty group with this limit in every round.
+/// The first hog that is in a group makes `change` of an empty group with this limit in every
+/// round.
 fn with_write(
     mut base: Case,
     change: impl FnOnce(CgroupId) -> Change,

@@ -90,8 +90,8 @@ pub static LIMITS: [Limit; 13] = [
     Limit {
         rules: &["same-limit"],
         occurs: "all kernels from 6.1 on",
-        reason: "a write of cpu.max refills the pool of the group and releases its queues, whatever \
-                 the value (tg_set_cfs_bandwidth): who writes often has no limit",
+        reason: "a write of cpu.max refills the pool of the group and releases its queues, \
+                 whatever the value (tg_set_cfs_bandwidth): who writes often has no limit",
         applies: |context| {
             let from = KernelVersion::release(6, 1, 0);
             is_kernel(context, from, KernelVersion::series(u16::MAX, u16::MAX))

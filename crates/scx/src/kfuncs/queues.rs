@@ -140,7 +140,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether queues may be taken back once more at this instant; if not, it is an error of the
+    /// Whether queues may be taken back again at this instant; if not, it is an error of the
     /// scheduler. A kernel counts local queues only: with others its CPU would never end.
     pub(crate) fn may_reenqueue_again(&mut self) -> bool {
         let (at, nr) = &mut self.state.reenqueued;

@@ -25,8 +25,8 @@ fn cpu_model() -> String {
     model.map_or_else(String::new, |rest| rest.trim_start_matches([':', '\t', ' ']).into())
 }
 
-/// Measures `job` under `scheduler` in this process. `compiling_cpu_s` is the CPU time (s) that this
-/// process spent before, to compile schedulers; it does not count.
+/// Measures `job` under `scheduler` in this process. `compiling_cpu_s` is the CPU time (s) that
+/// this process spent before, to compile schedulers; it does not count.
 pub fn here(
     job: &Job,
     scheduler: &Scheduler,

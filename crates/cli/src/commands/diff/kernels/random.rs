@@ -49,8 +49,9 @@ pub fn search(
     let Some((seed, case, breach)) = searched.found else {
         let nr_timing = players.nr_timing.load(Ordering::Relaxed);
         let text = format!(
-            "{} and {} choose alike in {} random workloads ({} more they cannot both play). In \
-             {nr_timing} of these a task ended or woke at another time before they chose otherwise.",
+            "{} and {} choose alike in {} random workloads ({} more they cannot both play). \
+             In {nr_timing} of these a task ended or woke at another time before they chose \
+             otherwise.",
             args.a,
             args.b,
             searched.nr_cases - searched.nr_refused,
