@@ -12,6 +12,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+/// Files here take writes of root only, also if root has opened them.
+const SYSCTLS: &str = "/proc/sys";
+
 /// A tunable that the run changes.
 #[derive(Debug)]
 struct Changed {
@@ -49,9 +52,15 @@ fn read(tunable: SchedTunable) -> Result<String, HostError> {
             path.display()
         ))
     };
+    if path.starts_with(SYSCTLS) {
+        return Err(HostError::Unavailable(format!(
+            "tunable {name}: {}: the kernel checks who writes a sysctl at each write, and tasks \
+             have no rights: set it before the run (`schedlab vm --sysctl`), or simulate the \
+             workload",
+            path.display()
+        )));
+    }
     let text = fs::read_to_string(&path).map_err(|error| unavailable(error.to_string()))?;
-    // A sysctl can be read without the right to write it.
-    OpenOptions::new().write(true).open(&path).map_err(|error| unavailable(error.to_string()))?;
     word_before(tunable, &text)
         .ok_or_else(|| unavailable("the kernel does not have this feature".into()))
 }
@@ -96,8 +105,7 @@ impl Tunables {
 
     /// Writes the old values back. Without the right to do so nothing was changed either.
     pub fn restore(&self) {
-        // The last first: a runtime of real-time tasks may not be above the period.
-        for changed in self.0.iter().rev().chain(&self.0) {
+        for changed in &self.0 {
             let _ = fs::write(path(changed.tunable), &changed.before);
         }
     }
