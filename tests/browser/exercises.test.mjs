@@ -13,7 +13,7 @@ import * as common from "./common.mjs";
 import { DESKTOP, PHONE, close, violations } from "./common.mjs";
 
 const file = path.join(process.env.SITE || "", "exercises.html");
-const GOLDEN = new URL("../golden/exercises.txt", import.meta.url);
+const GOLDEN = new URL("../exercises/digests.txt", import.meta.url);
 
 function open(options = DESKTOP, fragment = "") {
   return common.open(file, options, fragment);

@@ -12,7 +12,7 @@ fn value(args: &[&str]) -> serde_json::Value {
 #[test]
 fn a_sheet_has_the_digest_of_the_page() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let golden = std::fs::read_to_string(root.join("tests/golden/exercises.txt")).unwrap();
+    let golden = std::fs::read_to_string(root.join("tests/exercises/digests.txt")).unwrap();
     let line = golden.lines().find(|line| line.starts_with("12 2 ")).unwrap();
     let sheet = value(&["exercise", "12", "--seed", "2", "--json"]);
     assert_eq!(format!("12 2 {}", sheet["digest"].as_str().unwrap()), line);

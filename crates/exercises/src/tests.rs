@@ -36,7 +36,7 @@ fn sheets_stay_as_they_are() {
         }
     }
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    schedlab_testing::golden(&root.join("tests/golden/exercises.txt"), &text).unwrap();
+    schedlab_testing::golden(&root.join("tests/exercises/digests.txt"), &text).unwrap();
 }
 
 /// Exits of jobs that run one after the other in the order of the list.
