@@ -331,7 +331,7 @@ mod tests {
             Parts::parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         let names = |words: &[&str]| parse(words).unwrap().0.join(" ");
-        assert_eq!(names(&[]), "fmt clippy tidy wasm guest cargo-test browser");
+        assert_eq!(names(&[]), "fmt clippy tidy wasm guest cargo-test python browser");
         assert_eq!(names(&["--with-bare"]), names(&[]) + " bare");
         assert_eq!(names(&["tidy", "fmt"]), "tidy fmt");
         assert!(parse(&["tidi"]).unwrap_err().starts_with("tidi: allowed are"));

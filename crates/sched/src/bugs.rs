@@ -425,7 +425,9 @@ mod tests {
                 let model = Model::of(*version).unwrap();
                 let mut changed = *model;
                 change(&mut changed);
-                let is_same = changed.fair == model.fair && changed.deadline == model.deadline;
+                let is_same = changed.fair == model.fair
+                    && changed.deadline == model.deadline
+                    && changed.rt_forgets_timer == model.rt_forgets_timer;
                 assert!(!is_same, "{name}");
             }
         }

@@ -590,7 +590,7 @@ fn schedulers_that_count_cpus_by_topology() {
     let ops = scheduler.ops(8, case.machine.hz).unwrap();
     let run = case.run_boxed(ops, Default::default());
     run.outcome();
-    assert_eq!(run.timeline_by_cpu(), "0:0A 4:0B 1:0C 5:0D 2:0E 6:0F 3:0G 7:0H");
+    assert_eq!(run.timeline_by_cpu(), "0:0A 1:0C 2:0E 3:0G 4:0B 5:0D 6:0F 7:0H");
 }
 
 #[test]
