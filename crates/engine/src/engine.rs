@@ -269,6 +269,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     /// One round at an instant. The crate's documentation defines the order.
     #[inline(always)]
     pub fn instant(&mut self, now: Nanos) {
+        if self.stack.timers_follow_tick && self.clock.ticks_at(now) {
+            self.tick();
+        }
         while let Some(due) = self.clock.events.pop_at(now) {
             match due {
                 Due::Release(index) => self.release(index),

@@ -18,6 +18,9 @@
 //! 5. requested reschedules, CPU by CPU, until none is left; then, if a class takes over other
 //!    policies than before, the class of every task is determined again, and step 5 is repeated.
 //!
+//! In kernels without high-resolution timers (before 2.6.24) step 3 comes first: these kernels look
+//! for timers that are due after the tick.
+//!
 //! Events that steps 4 and 5 set for the same instant are handled in another round at that instant.
 
 mod asking;

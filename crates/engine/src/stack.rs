@@ -37,6 +37,8 @@ pub(crate) struct Stack {
     pub cpuset_forgets_affinity: bool,
     /// Whether every class may have quiet ticks.
     pub has_quiet_ticks: bool,
+    /// Whether a sleeper that is due at a tick wakes after it.
+    pub timers_follow_tick: bool,
 }
 
 impl Stack {
@@ -70,6 +72,7 @@ impl Stack {
             idle_watchers: watching.fold(0, |bits, (index, _)| bits | 1 << index),
             cpuset_forgets_affinity: traits.iter().any(|class| class.cpuset_forgets_affinity),
             has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
+            timers_follow_tick: traits.iter().any(|class| class.timers_follow_tick),
             classes,
         }
     }

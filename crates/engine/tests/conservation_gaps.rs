@@ -80,7 +80,8 @@ fn scenario(name: &str) -> Workload {
             vec![
                 task("yielder", nice(0), yielder.build()),
                 bound(nice(0), 1, 0, 3 * MS),
-                bound(nice(0), 0, MS, 30 * MS),
+                // Just before a tick, so that it comes before it in every kernel.
+                bound(nice(0), 0, MS - 1, 30 * MS),
             ]
         }
     };

@@ -14,7 +14,7 @@ use schedlab_metrics::TaskMeasures;
 use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
+    Amount, CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -48,6 +48,26 @@ fn share(scheduler: &str, nices: [i8; 2], cycle_ms: u64) -> u64 {
     let (run, tasks) =
         simulate(scheduler, vec![hog("A", nices[0]), hog("B", nices[1])], 20 * cycle_ms);
     (tasks[0].cpu_time_ns * 10_000 + run.trace.end_ns / 2) / run.trace.end_ns
+}
+
+/// A sleeper is due at the tick in which the slice of a SCHED_RR task is over. Up to 2.6.23 the
+/// tick comes first: the task is alone in its list and begins another slice. From 2.6.24 on the
+/// sleeper has a timer of its own, is in the list before the tick, and is next.
+#[test]
+fn sleepers_that_are_due_at_a_tick_wake_after_it_before_2_6_24() {
+    // From 2.6.23 on the first slice of a task lasts a second.
+    for (scheduler, first_slice, expected) in [
+        (FIRST, 102, "A204 B102 A102"),
+        ("linux-2.6.11", 100, "A200 B100 A100"),
+        ("linux-2.6.22", 100, "A200 B100 A100"),
+        ("linux-2.6.23", 1_000, "A1100 B1000 A100"),
+        ("linux-2.6.24", 1_000, "A1000 B1000 A100"),
+    ] {
+        let rr = |name: &str| task(name, policy(Policy::Rr, 10), endless());
+        let late = TaskSpec { release_ns: Amount::Constant(first_slice * MS), ..rr("B") };
+        let until = expected.split(' ').map(|turn| turn[1..].parse::<u64>().unwrap()).sum();
+        assert_eq!(turns(scheduler, vec![rr("A"), late], until), expected, "{scheduler}");
+    }
 }
 
 #[test]

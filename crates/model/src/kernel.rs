@@ -28,6 +28,13 @@ impl KernelVersion {
         Self { major, minor, patch: u16::MAX }
     }
 
+    /// Whether sleepers have timers of their own on x86-64 (high-resolution timers, since 2.6.24).
+    /// Earlier kernels look for timers that are due after each tick (`run_timer_softirq`; in 2.4
+    /// the bottom half TIMER_BH), so a sleeper that is due at a tick wakes after it.
+    pub const fn has_high_resolution_timers(self) -> bool {
+        self.major > 2 || (self.minor == 6 && self.patch >= 24)
+    }
+
     /// The series as one number, such as 612 for 6.12.
     pub const fn series_number(self) -> u32 {
         self.major as u32 * 100 + self.minor as u32

@@ -57,6 +57,9 @@ pub struct ClassTraits {
     /// Whether [`SchedClass::quiet_ticks`] may return more than 0. If a class of the stack has
     /// none, the engine does not ask at every tick.
     pub has_quiet_ticks: bool,
+    /// Whether a sleeper that is due at a tick wakes after it, as in kernels without
+    /// high-resolution timers ([`KernelVersion::has_high_resolution_timers`]).
+    pub timers_follow_tick: bool,
     /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
     /// before 6.2. Later kernels remember both.
     pub cpuset_forgets_affinity: bool,
@@ -77,6 +80,7 @@ impl ClassTraits {
         balances: Balances::Never,
         watches_idle: false,
         has_quiet_ticks: false,
+        timers_follow_tick: false,
         cpuset_forgets_affinity: false,
         follows_tunables: false,
         enforces_cpu_max: false,

@@ -56,6 +56,9 @@ use entity::{Class, Entity};
 use rules::{Rules, TUNABLES, TUNABLES_V19, Values};
 use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
+/// The kernel of this scheduler; version 19 was a patch to the one before it.
+const NEWEST: KernelVersion = KernelVersion::release(2, 6, 23);
+
 const CLAIMS: Claims = Claims {
     // An idle CPU compares load averages. If the difference is small, it pulls no task and stays
     // idle.
@@ -79,7 +82,7 @@ pub fn scheduler() -> Scheduler {
                  a program is taken to exec when the launcher releases it"
                 .into(),
         claims: CLAIMS,
-        preempt: kernels::preempt(KernelVersion::release(2, 6, 23)),
+        preempt: kernels::preempt(NEWEST),
         costs: Costs::DEFAULT,
         tunables: TUNABLES.to_vec(),
         digest: None,
@@ -190,7 +193,11 @@ impl SchedClass for FairClock {
     }
 
     fn traits(&self) -> ClassTraits {
-        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
+        ClassTraits {
+            has_quiet_ticks: true,
+            timers_follow_tick: !NEWEST.has_high_resolution_timers(),
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

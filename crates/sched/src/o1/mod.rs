@@ -51,6 +51,9 @@ use rules::{MAX_PRIO, MAX_RT_PRIO, ON_RUNQUEUE_WEIGHT, Rules, Scale};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
+/// The last kernel with this scheduler.
+const NEWEST: KernelVersion = KernelVersion::release(2, 6, 22);
+
 const SYNC_WAKEUPS: Tunable = Tunable::new(
     "sync_wakeups",
     TunableKind::words(&["no", "yes"]),
@@ -139,7 +142,7 @@ pub fn linux_2_6_22() -> Scheduler {
                  the mark that a wait in a pipe is not interactive, the measured cache_hot_time; \
                  IDLE is OTHER; a program is taken to exec when the launcher releases it"
                 .into(),
-        preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        preempt: kernels::preempt(NEWEST),
         costs: Costs::DEFAULT,
         make: Make::new(|options, machine, _| {
             let cache_hot = options.get(&CACHE_HOT.name);
@@ -344,7 +347,11 @@ impl SchedClass for OrderOne {
     }
 
     fn traits(&self) -> ClassTraits {
-        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
+        ClassTraits {
+            has_quiet_ticks: true,
+            timers_follow_tick: !NEWEST.has_high_resolution_timers(),
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

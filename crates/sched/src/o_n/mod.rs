@@ -44,6 +44,9 @@ use crate::scheduler::{Claims, Make, Scheduler};
 use goodness::{Look, NOBODY, goodness, max_counter, nice_to_ticks, recalculated};
 use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
+/// The kernel of this scheduler.
+const VERSION: KernelVersion = KernelVersion::release(2, 4, 18);
+
 const NO_YES: &[&str] = &["no", "yes"];
 
 const PREV_FIRST: Tunable = Tunable::new(
@@ -92,7 +95,7 @@ pub fn scheduler() -> Scheduler {
             fair: true,
             needs_burst: false,
         },
-        preempt: kernels::preempt(KernelVersion::release(2, 4, 18)),
+        preempt: kernels::preempt(VERSION),
         costs: Costs::DEFAULT,
         tunables: vec![PREV_FIRST, WAKE_TO, SYNC_WAKEUPS],
         digest: None,
@@ -330,6 +333,7 @@ impl SchedClass for GlobalQueue {
             lock_domain: LockDomain::Global,
             walks_tasks: true,
             has_quiet_ticks: true,
+            timers_follow_tick: !VERSION.has_high_resolution_timers(),
             ..ClassTraits::DEFAULT
         }
     }

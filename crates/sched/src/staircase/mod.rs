@@ -53,7 +53,7 @@ use crate::rt::queue::PrioLists;
 use matrix::SLOTS;
 use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
 use tasks::{Entry, Kind};
-use variants::Rules;
+use variants::{NEWEST, Rules};
 pub use variants::{rsdl_0_31, sd_0_48};
 
 /// No array.
@@ -313,7 +313,11 @@ impl SchedClass for Staircase {
     }
 
     fn traits(&self) -> ClassTraits {
-        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
+        ClassTraits {
+            has_quiet_ticks: true,
+            timers_follow_tick: !NEWEST.has_high_resolution_timers(),
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

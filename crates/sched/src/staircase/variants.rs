@@ -83,6 +83,9 @@ impl Rules {
     }
 }
 
+/// The kernel that the newest of the patches is for.
+pub(super) const NEWEST: KernelVersion = KernelVersion::release(2, 6, 22);
+
 const CLAIMS: Claims = Claims {
     // With domains an idle CPU searches when an interval is over, and uses averages of loads.
     work_conserving: false,
@@ -107,7 +110,7 @@ pub fn sd_0_48() -> Scheduler {
                  turns of SCHED_IDLE (SCHED_IDLEPRIO)"
             .into(),
         claims: CLAIMS,
-        preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        preempt: kernels::preempt(NEWEST),
         costs: Costs::DEFAULT,
         tunables: vec![RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
         digest: None,
