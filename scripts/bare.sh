@@ -4,6 +4,7 @@
 #
 #   scripts/bare.sh "demo --first" "test tidy"     the words after ./lab, run one after the other
 #   SUITE=trixie scripts/bare.sh demo              the suite is bookworm if not given
+#   scripts/bare.sh --packages [DIR]               tries the packages of `./lab dist` instead
 #
 # Needs root, debootstrap, a network and 8 GB; says so and ends with 0 where they lack. The system
 # is made in a new directory of $TMPDIR [default: /var/tmp], and removed at the end;
@@ -11,7 +12,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ $# = 0 ]; then
+packages=
+if [ "${1:-}" = --packages ]; then
+    packages=${2:-${CARGO_TARGET_DIR:-target}/dist-packages}
+    [ -f "$packages/SHA256SUMS" ] || {
+        echo "bare.sh: $packages has no packages: ./lab dist builds them" >&2
+        exit 2
+    }
+elif [ $# = 0 ]; then
     echo 'usage: scripts/bare.sh COMMAND... (such as "demo --first" or "test tidy")' >&2
     exit 2
 fi
@@ -41,7 +49,11 @@ fi
 rm -f "$system.log"
 cp /etc/resolv.conf "$system/etc/resolv.conf"
 mkdir "$system/srv/schedlab"
-git archive HEAD | tar -x -C "$system/srv/schedlab"
+if [ -n "$packages" ]; then
+    cp "$packages"/* scripts/try-packages.sh "$system/srv/schedlab/"
+else
+    git archive HEAD | tar -x -C "$system/srv/schedlab"
+fi
 
 # What the system's programs trust, where this machine trusts more than Debian does.
 environment=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
@@ -64,6 +76,9 @@ unshare --mount --pid --fork --kill-child bash -euc '
 ' bare "$system" chroot "$system" env -i "${environment[@]}" \
     sh -euc '
         cd /srv/schedlab
+        if [ "$1" = --packages ]; then
+            exec ./try-packages.sh /srv/schedlab
+        fi
         for command in "$@"; do
             # The words of a command.
             # shellcheck disable=SC2086

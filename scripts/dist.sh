@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Builds what people without a compiler install: programs without shared libraries, which run on
-# any Linux of this architecture, in a tarball and a Debian package.
+# any Linux of this architecture, in a tarball and a Debian package; and a wheel for Python 3.10 and
+# later on any Linux with glibc 2.17.
 #
 #   scripts/dist.sh [OUT]      OUT is target/dist-packages if not given
 #
@@ -33,3 +34,17 @@ if [ "$(uname -m)" = x86_64 ]; then
     guest=$target/$triple/dist/schedlab-guest
 fi
 scripts/package.sh "$target/$triple/dist/schedlab" "$guest" "$out"
+
+# The wheel. zig links it against the symbols of an old glibc.
+venv=$target/dist-venv
+if [ ! -x "$venv/bin/maturin" ]; then
+    python3 -m venv "$venv" || {
+        echo "dist.sh: no environment could be made: apt-get install python3-venv" >&2
+        exit 3
+    }
+    "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.7,<2' ziglang
+fi
+env CARGO_TARGET_DIR="$target/wheel" PATH="$(realpath "$venv/bin"):$PATH" \
+    maturin build --release --locked --zig --compatibility manylinux_2_17 \
+    --manifest-path python/Cargo.toml --out "$out"
+(cd "$out" && sha256sum ./*.whl | sed 's|\./||' >>SHA256SUMS)

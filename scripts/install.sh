@@ -3,6 +3,7 @@
 # Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
 #
 #   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
+#   scripts/install.sh dist     the same, and what makes a wheel for Python
 #   scripts/install.sh demo     the same, and the third-party programs of the studies
 #   scripts/install.sh test     all of that, a browser for the report, and what tests run
 #
@@ -13,9 +14,9 @@ cd "$(dirname "$0")/.."
 
 mode=${1:-build}
 case $mode in
-build | demo | test) ;;
+build | dist | demo | test) ;;
 *)
-    echo "install.sh: unknown argument '$mode': allowed are build, demo and test" >&2
+    echo "install.sh: unknown argument '$mode': allowed are build, dist, demo and test" >&2
     exit 2
     ;;
 esac
@@ -146,7 +147,11 @@ cargo --version >/dev/null || {
 
 # --- third-party programs, and what tests need besides --------------------------------------------
 
-if [ "$mode" != build ] && command -v apt-get >/dev/null; then
+if [ "$mode" = dist ] && command -v apt-get >/dev/null; then
+    need_packages python3-venv || say "the wheel cannot be built"
+fi
+
+if { [ "$mode" = demo ] || [ "$mode" = test ]; } && command -v apt-get >/dev/null; then
     need_packages rt-tests mariadb-server-core sysbench ||
         say "no hackbench and no database server: what runs them will be skipped"
     need_packages glmark2-x11 xvfb libgl1-mesa-dri ||
