@@ -28,7 +28,7 @@ const PATCHES: [&str; 3] = ["cfs-v19", "rsdl-0.31", "sd-0.48"];
 impl Family {
     /// The family of `scheduler`.
     pub fn of(scheduler: &Scheduler) -> Self {
-        if scheduler.digest.is_some() {
+        if scheduler.scx_digest().is_some() {
             return Self::Native;
         }
         // A kernel's model with a known bug has the kernel's rules.

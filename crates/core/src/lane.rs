@@ -20,7 +20,7 @@ use schedlab_run::{
     Lane, LaneError, LaneKind, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting,
     StudyError, Warning,
 };
-use schedlab_sched::{Options, Scheduler, TunableKind, registry};
+use schedlab_sched::{Options, Scheduler, SourceDigest, TunableKind, registry};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ impl SimLane {
     /// Everything in the lane that influences runs of `scheduler`, except their requests.
     pub fn identity(&self, scheduler: &str) -> impl Hash + use<'_> {
         let own = self.schedulers.iter().find(|found| found.name == scheduler);
-        let digest = own.and_then(|found| found.digest.as_deref());
+        let digest = own.and_then(|found| found.digest.as_ref()).map(SourceDigest::text);
         let user = own.and_then(|found| found.user_half());
         let digest = user
             .map_or_else(|| digest.map(str::to_owned), |user| Some(format!("{digest:?} {user:?}")));

@@ -31,4 +31,4 @@ pub use boundary::explain::{BandwidthStats, Explain};
 pub use boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use boundary::options::{OptionError, Options, Tunable, TunableKind, Words};
 pub use boundary::user::{UserHalf, UserNext};
-pub use scheduler::{Claims, Make, Scheduler, Stack};
+pub use scheduler::{Claims, Make, Scheduler, SourceDigest, Stack};

@@ -65,10 +65,28 @@ impl fmt::Debug for Make {
     }
 }
 
-/// A scheduler: one of the registry, or one compiled from a file.
+/// The source of a scheduler that came from a file, as a sum.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub enum SourceDigest {
+    /// A scheduler for sched_ext, compiled for the simulator.
+    SchedExt(String),
+    /// A policy ([`crate::textbook::user`]).
+    Policy(String),
+}
+
+impl SourceDigest {
+    /// The sum.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::SchedExt(digest) | Self::Policy(digest) => digest,
+        }
+    }
+}
+
+/// A scheduler: one of the registry, or one made from a file.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    /// Name: what it models, or the file from which it was compiled.
+    /// Name: what it models, or the file from which it was made.
     pub name: Cow<'static, str>,
     /// One line for lists.
     pub summary: Cow<'static, str>,
@@ -85,14 +103,22 @@ pub struct Scheduler {
     pub costs: Costs,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
-    /// Identifies the source of a compiled scheduler: two with equal digests decide alike. `None`
-    /// for schedulers in this program.
-    pub digest: Option<String>,
+    /// Identifies the source of a scheduler from a file: two with equal digests decide alike.
+    /// `None` for schedulers in this program.
+    pub digest: Option<SourceDigest>,
     /// Makes its stack of classes.
     pub make: Make,
 }
 
 impl Scheduler {
+    /// The digest of its source, if it is one for sched_ext.
+    pub fn scx_digest(&self) -> Option<&str> {
+        match &self.digest {
+            Some(SourceDigest::SchedExt(digest)) => Some(digest),
+            Some(SourceDigest::Policy(_)) | None => None,
+        }
+    }
+
     /// Its user half, if one decides in the run.
     pub fn user_half(&self) -> Option<&UserHalf> {
         self.make.user_half.as_ref()

@@ -9,7 +9,9 @@ use super::program::Program;
 use super::{CompileOptions, Inspector, NativeScheduler, UserProgram};
 use schedlab_model::KernelVersion;
 use schedlab_model::machine::Machine;
-use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, UserHalf, Words};
+use schedlab_sched::{
+    Make, Options, Scheduler, SourceDigest, Tunable, TunableKind, UserHalf, Words,
+};
 use schedlab_scx::consts::SLICE_DFL;
 use schedlab_scx::{CORES, ExtOptions, Ops, scheduler, stack_checked};
 use schedlab_scx_source::is_set_by_schedlab;
@@ -158,7 +160,7 @@ impl NativeScheduler {
             summary: "a scheduler for sched_ext, compiled for this machine".into(),
             source: self.program.source.display().to_string().into(),
             tunables,
-            digest: Some(self.program.sum(arrays)),
+            digest: Some(SourceDigest::SchedExt(self.program.sum(arrays))),
             make: Make::fallible(move |options, machine, cgroups| {
                 let ops = forms.ops(&own, options, machine)?;
                 stack_checked(ops, options, machine, cgroups)

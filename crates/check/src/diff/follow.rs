@@ -94,7 +94,7 @@ fn plain(machine: &Machine) -> Machine {
 /// `scheduler` with guided classes.
 fn guided(scheduler: &Scheduler, guide: &SharedGuide) -> Scheduler {
     let (inner, guide) = (scheduler.clone(), Arc::clone(guide));
-    let is_native = scheduler.digest.is_some();
+    let is_native = scheduler.scx_digest().is_some();
     let make = Make::fallible(move |options, machine, cgroups| {
         let wrap = |class: Box<dyn SchedClass>| -> Box<dyn SchedClass> {
             let dispatches = is_native && class.name() == EXT;

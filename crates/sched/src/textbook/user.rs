@@ -18,6 +18,10 @@ use crate::textbook::rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::{Costs, CpuId, Nanos, Policy, Preempt, TaskId};
 use std::cell::RefCell;
 
+/// Longest turn (ns) that a policy in JavaScript may ask for: 2^53 - 1, 104 days, exact there. A
+/// longer one has no end.
+pub const QUANTUM_NS_MAX: f64 = 9_007_199_254_740_991.0;
+
 /// Why a task joins the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
@@ -89,6 +93,10 @@ impl TaskView {
 
 /// The rules of a scheduler. An error ends the run with its text.
 pub trait UserPolicy: Send {
+    /// Begins the policy's own random numbers, before all other callbacks. The same seed of a run
+    /// gives the same `seed`. Default: nothing.
+    fn seed(&mut self, _seed: u64) {}
+
     /// `task` joins the queue. Returns whether the task that runs on its CPU gives way, so that the
     /// policy picks at once.
     fn enqueue(&mut self, now: Nanos, task: &TaskView, why: Why) -> Result<bool, String>;
@@ -208,6 +216,7 @@ struct User<P> {
     decided: Option<TaskId>,
     gives_way: bool,
     is_reported: bool,
+    is_seeded: bool,
 }
 
 impl<P: UserPolicy> User<P> {
@@ -218,10 +227,15 @@ impl<P: UserPolicy> User<P> {
             decided: None,
             gives_way: false,
             is_reported: false,
+            is_seeded: false,
         }
     }
 
     fn tell(&mut self, core: &Core, task: TaskId, why: Why) {
+        if !std::mem::replace(&mut self.is_seeded, true) {
+            // A copy: the engine's stream is that of other schedulers.
+            self.guarded.get_mut().policy.seed(core.random.clone().next_u64());
+        }
         let view = TaskView::of(core, task);
         let gives_way = self.guarded.get_mut().ask(|policy| policy.enqueue(core.now, &view, why));
         self.gives_way |= gives_way;

@@ -13,13 +13,13 @@ use crate::commands::vm;
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
-use crate::schedulers::is_file;
+use crate::schedulers::is_source;
 use schedlab_check::{Breach, Case, Feature, Features, Judge, Rule, Shape, Subject, Verdict, rule};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 use schedlab_model::{CpuMask, KernelVersion, Nanos, Op, Policy, SchedAttr, TaskSpec};
 use schedlab_run::{Lane, LaneError, LaneKind, RunRequest};
-use schedlab_sched::Scheduler;
 use schedlab_sched::registry::{self, kernels_around};
+use schedlab_sched::{Scheduler, SourceDigest};
 use schedlab_vm::VmLane;
 use schedlab_vm::lane::{Options, Target};
 use std::path::Path;
@@ -86,7 +86,7 @@ impl Guests {
         let model = model(version)?;
         let scheduler = Scheduler {
             name: format!("linux-{version}").into(),
-            digest: target.scheduler.map(str::to_owned),
+            digest: target.scheduler.map(|name| SourceDigest::SchedExt(name.to_owned())),
             ..(*model).clone()
         };
         let subject = Subject { judges_limits, ..Subject::new(Arc::new(scheduler)) };
@@ -97,7 +97,7 @@ impl Guests {
             subject,
             model: match target.scheduler {
                 None => Some(model.name.to_string()),
-                Some(scheduler) => is_file(scheduler).then(|| scheduler.to_owned()),
+                Some(scheduler) => is_source(scheduler).then(|| scheduler.to_owned()),
             },
             version,
             hz,
