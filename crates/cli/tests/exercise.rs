@@ -44,3 +44,51 @@ fn the_sheet_shows_jobs_and_question_and_the_answer_only_if_asked() {
     let key = ok(&["exercise", "18", "--answer"]).stdout;
     assert!(key.contains("Answer: ") && key.contains("Hint: "), "{key}");
 }
+
+#[test]
+fn sheets_are_printed_for_a_class() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("names.txt"), "Ann\n\nBo & Co\n").unwrap();
+    let names = path("names.txt");
+    let args = ["exercise", "3,12-13", "--seed", "7", "--students", &names, "--title", "Quiz"];
+    ok(&[&args[..], &["-o", &path("quiz.html")]].concat());
+    ok(&[&args[..], &["-o", &path("key.html"), "--answer"]].concat());
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let (quiz, key) = (read("quiz.html"), read("key.html"));
+    assert!(quiz.contains("Quiz: Bo &amp; Co") && !quiz.contains("Answer:"), "{quiz}");
+    assert_eq!(quiz.matches("<section>").count(), 6);
+    assert_eq!(key.matches("Answer:").count(), 6);
+
+    // A question names what marks its answer.
+    let seed = key.split("Exercise 3, seed ").nth(1).unwrap().split(',').next().unwrap();
+    let answer = key.split("Answer: ").nth(1).unwrap().split('<').next().unwrap();
+    assert_eq!(ok(&["exercise", "3", "--seed", seed, "--check", answer]).stdout, "right\n");
+
+    std::fs::write(path("twice.txt"), "Ann\nAnn\n").unwrap();
+    let twice = path("twice.txt");
+    for (args, expected) in [
+        (vec!["exercise", "3", "-o", "sheet.txt"], "has no format for sheets"),
+        (vec!["exercise", "3-1"], "there is no exercise 3-1"),
+        (vec!["exercise", "3,4", "--check", "5 ms"], "--check marks one answer"),
+        (vec!["exercise", "3", "-o", "x.html", "--students", &twice], "is there twice"),
+    ] {
+        let done = schedlab(&args);
+        assert!(done.code == 2 && flat(&done.stderr).contains(expected), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn sheets_become_pdf_where_a_browser_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quiz.pdf");
+    let done = schedlab(&["exercise", "all", "-o", path.to_str().unwrap()]);
+    assert_eq!(done.code, 2, "all is no number");
+    let done = schedlab(&["exercise", "1-34", "--answer", "-o", path.to_str().unwrap()]);
+    if done.code == 3 && done.stderr.contains("no program was found that makes PDF") {
+        schedlab_testing::skip("neither Chromium nor WeasyPrint is installed");
+        return;
+    }
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(std::fs::read(path).unwrap().starts_with(b"%PDF"));
+}

@@ -5,16 +5,19 @@
 //! question, hints and the answer. The command line and the site show the same sheets, which a
 //! digest proves.
 //!
-//! - `jobs` draws jobs, `ask` has the kinds of questions, `answer` compares answers.
+//! - `jobs` draws jobs, `ask` has the kinds of questions, `answer` compares answers,
+//!   `page` prints sheets.
 
 mod answer;
 mod ask;
 mod jobs;
 mod list;
+mod page;
 
 pub use answer::{Answer, Verdict};
 pub use jobs::Job;
 pub use list::{EXERCISES, Exercise};
+pub use page::{Copy, copies, job_columns, page, student_seed};
 
 use schedlab_core::Request;
 use schedlab_model::random::{Purpose, Stream};
