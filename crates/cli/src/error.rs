@@ -93,6 +93,14 @@ impl CliError {
         Self::new(exit, text, file::help(error))
     }
 
+    /// The exit code; `None`: the reader has gone.
+    pub fn exit(&self) -> Option<Exit> {
+        match self {
+            Self::Report { exit, .. } | Self::Silent(exit) => Some(*exit),
+            Self::BrokenPipe => None,
+        }
+    }
+
     /// The text and the advice on one line, for use within another error.
     pub fn text(&self) -> String {
         match self {

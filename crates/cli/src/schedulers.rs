@@ -2,14 +2,16 @@
 //! The schedulers that a command can name, and the tunables that it sets.
 //!
 //! A name is in the registry, or is a file: `--scheduler ./my_sched.bpf.c` compiles it for this
-//! machine, once for each command. `--set slice=10ms` sets a tunable for every scheduler of the
-//! command, `--set linux-6.12:base_slice=3ms` for one of them.
+//! machine, once for each command, and `--scheduler ./policy.js` reads a policy in JavaScript.
+//! `--set slice=10ms` sets a tunable for every scheduler of the command, `--set
+//! linux-6.12:base_slice=3ms` for one of them.
 
 use crate::args::{ScxArgs, ScxChecks};
 use crate::commands::UserSpec;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use schedlab_core::schedulers;
+use schedlab_run::file::read_text;
 use schedlab_run::place::allowed_words;
 use schedlab_run::{LaneError, LaneKind, StudyError, Warning, policy};
 use schedlab_sched::{Scheduler, registry};
@@ -42,7 +44,7 @@ struct Setting {
     value: String,
 }
 
-/// A compiled scheduler.
+/// A scheduler made from a file.
 #[derive(Debug)]
 struct Compiled {
     scheduler: Arc<Scheduler>,
@@ -69,7 +71,17 @@ pub struct Schedulers {
 
 /// Whether a scheduler's name is a path.
 pub fn is_file(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".c") || name.ends_with(".o")
+    name.contains('/') || [".c", ".o", ".js"].iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a scheduler's name is the path of a policy in JavaScript.
+pub fn is_policy(name: &str) -> bool {
+    name.ends_with(".js")
+}
+
+/// Whether a scheduler's name is the path of a source for sched_ext.
+pub fn is_source(name: &str) -> bool {
+    is_file(name) && !is_policy(name)
 }
 
 impl Schedulers {
@@ -140,7 +152,10 @@ impl Schedulers {
                 "name its .bpf.c; `schedlab vm` and `schedlab load` take objects",
             ));
         }
-        let compiled = self.compile(name, path)?;
+        let compiled = match is_policy(name) {
+            true => read_policy(name, path)?,
+            false => self.compile(name, path)?,
+        };
         let scheduler = Arc::clone(&compiled.scheduler);
         self.compiled.borrow_mut().push(compiled);
         Ok(scheduler)
@@ -273,10 +288,18 @@ impl Schedulers {
     }
 }
 
+/// The scheduler of a policy in JavaScript.
+fn read_policy(name: &str, path: &Path) -> CliResult<Compiled> {
+    let text = read_text(path, schedlab_script::SOURCE_BYTES_MAX as u64)?;
+    let made = schedlab_script::scheduler(name, &text)
+        .map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    Ok(Compiled { scheduler: Arc::new(made), arrays: Vec::new(), missing: None })
+}
+
 /// What is known of the verifier's verdict on a compiled scheduler of `lane`: a warning if no
 /// kernel was asked, or if one refuses it. None for the schedulers of this program.
 pub fn verdict_warning(lane: &SimLane, name: &str) -> Option<Warning> {
-    let digest = lane.schedulers.iter().find(|own| own.name == name)?.digest.as_deref()?;
+    let digest = lane.schedulers.iter().find(|own| own.name == name)?.scx_digest()?;
     let known = known(&Cache::of_user().ok()?, digest);
     if known.is_empty() {
         return Some(Warning::scx_not_verified(name));

@@ -10,9 +10,6 @@ use std::sync::Arc;
 /// The name by which requests choose the policy.
 pub const NAME: &str = "policy";
 
-/// Longest turn that a policy may ask for: 2^53 - 1 ns, 104 days, exact in JavaScript.
-const QUANTUM_MAX_NS: f64 = 9_007_199_254_740_991.0;
-
 /// The scheduler that asks the page's policy.
 pub fn scheduler() -> Arc<Scheduler> {
     Arc::new(user::scheduler(NAME, || Ok(OfPage)))
@@ -42,6 +39,10 @@ fn show(now: Nanos, task: &TaskView) {
 }
 
 impl UserPolicy for OfPage {
+    fn seed(&mut self, seed: u64) {
+        page::seed(seed as u32);
+    }
+
     fn enqueue(&mut self, now: Nanos, task: &TaskView, why: Why) -> Result<bool, String> {
         show(now, task);
         checked(page::enqueue(task.id, why.name())).map(|gives_way| gives_way > 0.0)
@@ -69,7 +70,7 @@ impl UserPolicy for OfPage {
     fn quantum(&mut self, now: Nanos, task: &TaskView) -> Result<Option<Nanos>, String> {
         show(now, task);
         let ns = checked(page::quantum(task.id))?;
-        Ok((ns > 0.0 && ns <= QUANTUM_MAX_NS).then_some(ns as Nanos))
+        Ok((ns > 0.0 && ns <= user::QUANTUM_NS_MAX).then_some(ns as Nanos))
     }
 }
 
@@ -79,6 +80,7 @@ mod page {
     mod imported {
         #[link(wasm_import_module = "policy")]
         unsafe extern "C" {
+            pub fn seed(seed: u32);
             pub fn show(task: u32, name: *const u8, len: usize, numbers: *const f64, count: usize);
             pub fn enqueue(task: u32, why: *const u8, len: usize) -> f64;
             pub fn dequeue(task: u32) -> f64;
@@ -92,6 +94,11 @@ mod page {
 
     /// Longest text of an exception that is passed on.
     const EXCEPTION_BYTES_MAX: usize = 2_000;
+
+    pub fn seed(seed: u32) {
+        // SAFETY: a number only.
+        unsafe { imported::seed(seed) }
+    }
 
     pub fn show(task: u32, name: &str, numbers: [f64; 6]) {
         // SAFETY: the page copies the bytes and the numbers before it returns.
@@ -142,6 +149,7 @@ mod page {
 /// Outside of a page there is no policy: every question fails.
 #[cfg(not(target_arch = "wasm32"))]
 mod page {
+    pub fn seed(_seed: u32) {}
     pub fn show(_task: u32, _name: &str, _numbers: [f64; 6]) {}
     pub fn enqueue(_task: u32, _why: &str) -> f64 {
         -1.0

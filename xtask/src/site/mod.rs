@@ -115,8 +115,8 @@ impl Site {
     /// The script with the simulator and its worker.
     fn engine(&mut self, module: &[u8]) -> Result<(), String> {
         let packed = base64::engine::general_purpose::STANDARD.encode(gzip(module)?);
-        let worker = serde_json::to_string(&self.text("site/worker/worker.js")?)
-            .map_err(|error| error.to_string())?;
+        let worker = self.texts(&["crates/script/src/policy.js", "site/worker/worker.js"])?;
+        let worker = serde_json::to_string(&worker).map_err(|error| error.to_string())?;
         let engine = self.text("site/engine.js")?;
         let script = format!(
             "\"use strict\";\nconst SIMULATOR = \"{packed}\";\nconst WORKER = {worker};\n{engine}"

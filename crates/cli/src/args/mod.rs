@@ -55,6 +55,9 @@ pub enum Command {
     /// Ask questions about schedulers, and check answers
     #[command(after_long_help = crate::commands::EXAMPLES_EXERCISE)]
     Exercise(crate::commands::ExerciseArgs),
+    /// Grade schedulers that students have written
+    #[command(after_long_help = crate::commands::EXAMPLES_GRADE)]
+    Grade(Box<crate::commands::GradeArgs>),
     /// Find bugs of a scheduler with random workloads
     #[command(after_long_help = crate::commands::EXAMPLES_CHECK)]
     Check(crate::commands::CheckArgs),

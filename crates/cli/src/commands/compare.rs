@@ -73,7 +73,7 @@ impl Varied {
             varied.add(name, &values, |one| &mut one.params);
         }
         // In an option of a .bpf.c a comma separates the values of an array.
-        let has_file = args.scheduler.iter().any(|name| schedulers::is_file(name));
+        let has_file = args.scheduler.iter().any(|name| schedulers::is_source(name));
         for text in &args.machine.tunables {
             let (name, values) = match has_file {
                 true => (String::new(), vec![text.clone()]),

@@ -5,7 +5,7 @@
 use super::coverage;
 use crate::error::{CliError, CliResult};
 use crate::output::printable;
-use crate::schedulers::is_file;
+use crate::schedulers::is_source;
 use schedlab_scx::inspect::{
     Inspected, MapElement, MapState, Printk, PrintkLine, State, Value, Wanted, WantedMaps,
 };
@@ -63,8 +63,8 @@ impl InspectArgs {
             false => ("--printk and --maps show", "one run of a .bpf.c"),
         };
         let (what, help) = match schedulers {
-            [one] if is_file(one) && (only_coverage || nr_runs == 1) => return Ok(Some(wanted)),
-            [one] if !is_file(one) => {
+            [one] if is_source(one) && (only_coverage || nr_runs == 1) => return Ok(Some(wanted)),
+            [one] if !is_source(one) => {
                 (format!("{one} is no .bpf.c"), "--scheduler ./my_sched.bpf.c")
             }
             _ if only_coverage => {

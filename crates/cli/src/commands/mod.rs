@@ -17,6 +17,7 @@ mod doctor;
 mod exercise;
 mod explain;
 mod export;
+mod grade;
 mod inspect;
 mod kernel;
 mod list;
@@ -51,6 +52,7 @@ pub use check::{CheckArgs, EXAMPLES as EXAMPLES_CHECK};
 pub use diff::{DiffArgs, EXAMPLES as EXAMPLES_DIFF};
 pub use exercise::{EXAMPLES as EXAMPLES_EXERCISE, ExerciseArgs};
 pub use export::format_parser;
+pub use grade::{EXAMPLES as EXAMPLES_GRADE, GradeArgs};
 pub use inspect::InspectArgs;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
@@ -75,6 +77,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
         Command::Exercise(args) => exercise::exercise(args, out),
+        Command::Grade(args) => grade::grade(args, out),
         Command::Check(args) => check::check(args, out),
         Command::Diff(args) => diff::diff(args, out),
         Command::Bisect(args) => bisect::bisect(args, out),

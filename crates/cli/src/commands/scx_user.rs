@@ -6,7 +6,7 @@ use super::scx_setup::types;
 use crate::args::MachineArgs;
 use crate::complete;
 use crate::error::{CliError, CliResult};
-use crate::schedulers::is_file;
+use crate::schedulers::is_source;
 use clap_complete::ArgValueCompleter;
 use schedlab_model::Nanos;
 use std::ffi::OsString;
@@ -69,7 +69,7 @@ impl ScxUserArgs {
         let refuse = |what: &str, help: &str| {
             Err(CliError::usage_help(format!("--scx-user {text:?}: {what}"), help))
         };
-        if !matches!(schedulers, [one] if is_file(one)) {
+        if !matches!(schedulers, [one] if is_source(one)) {
             return refuse(
                 "a user program belongs to one .bpf.c",
                 "give one --scheduler, the source of the BPF half",

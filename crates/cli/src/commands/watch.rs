@@ -10,7 +10,7 @@ use crate::args::{Cli, SimArgs};
 use crate::config;
 use crate::error::{CliError, CliResult, EXIT_INTERRUPTED, Exit};
 use crate::output::say;
-use crate::schedulers::is_file;
+use crate::schedulers::{is_file, is_policy};
 use crate::table::{counted, duration};
 use clap::CommandFactory;
 use schedlab_run::{LaneKind, policy};
@@ -66,8 +66,10 @@ fn files(args: &SimArgs) -> BTreeSet<PathBuf> {
     for scheduler in &args.scheduler {
         let name = policy::scheduler_of(LaneKind::Sim, scheduler).map(|(name, _)| name);
         let name = name.unwrap_or_else(|_| scheduler.clone());
-        if is_file(&name) {
-            let source = Path::new(&name);
+        let source = Path::new(&name);
+        if is_policy(&name) {
+            all.insert(source.to_owned());
+        } else if is_file(&name) {
             all.extend(machine.scx.options().files_read(source));
             all.extend(machine.scx.setup.clone().or_else(|| setup_next_to(source)));
         }

@@ -14,7 +14,7 @@ mod pick;
 use crate::args::BenchArgs;
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
-use crate::schedulers::{Schedulers, is_file};
+use crate::schedulers::{Schedulers, is_source};
 use crate::table::{self, digits, number};
 use job::Job;
 use schedlab_run::place::allowed_words;
@@ -28,7 +28,7 @@ pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
     let schedulers = schedulers(&known, &args.scheduler)?;
     // What clang has compiled is loaded a second time, from the cache. Only that is measured, so
     // that the first call gives the figures of every later one.
-    let has_file = args.scheduler.iter().any(|name| is_file(name));
+    let has_file = args.scheduler.iter().any(|name| is_source(name));
     let compiling_cpu_s = if has_file { measure::cpu_s() } else { 0.0 };
     let schedulers = match has_file {
         true => self::schedulers(&Schedulers::new(&args.scx, &[])?, &args.scheduler)?,
