@@ -9,6 +9,7 @@
 //!   slices, states and queues of the run as plain vectors.
 //! - `workload`, `schedulers`, `machine` and `parse` turn names and texts into workloads,
 //!   schedulers, machines and values.
+//! - `script` has what policies in JavaScript see.
 //! - `lane` is the sim lane, `explain` answers why a task was picked and what kept it waiting.
 //!
 //! This crate uses no file, clock, environment or thread, and builds for wasm32.
@@ -24,6 +25,7 @@ pub mod parse;
 mod request;
 mod run;
 pub mod schedulers;
+pub mod script;
 pub mod workload;
 
 pub use ask::{Ask, explain_request, explain_request_with};

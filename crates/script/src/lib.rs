@@ -10,6 +10,7 @@
 use rquickjs::context::EvalOptions;
 use rquickjs::function::{Args, IntoArgs};
 use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, FromJs, Function, Object, Runtime};
+use schedlab_core::script;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_sched::textbook::user::{self, TaskView, UserPolicy, Why};
 use schedlab_sched::{Scheduler, SourceDigest};
@@ -165,15 +166,7 @@ impl Script {
     }
 
     fn show(&mut self, now: Nanos, task: &TaskView) -> Result<(), String> {
-        let numbers = vec![
-            f64::from(task.nice),
-            f64::from(task.prio),
-            f64::from(task.cpu),
-            task.released_ns as f64,
-            task.ran_ns as f64,
-            now as f64,
-        ];
-        self.call("show", (task.id, task.name.clone(), numbers))
+        self.call("show", (task.id, task.name.clone(), script::numbers(task, now).to_vec()))
     }
 
     /// `text`, or which limit the policy has reached in `place`.
@@ -247,7 +240,7 @@ impl UserPolicy for Script {
     fn quantum(&mut self, now: Nanos, task: &TaskView) -> Result<Option<Nanos>, String> {
         self.show(now, task)?;
         let ns = self.ask("quantum", (task.id,))?;
-        Ok((ns > 0.0 && ns <= user::QUANTUM_NS_MAX).then_some(ns as Nanos))
+        Ok(script::quantum(ns))
     }
 }
 

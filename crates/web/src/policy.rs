@@ -2,6 +2,7 @@
 //! A policy in JavaScript as a scheduler. The page keeps the first exception of a policy; the
 //! functions here return a negative number for it, and fetch its text.
 
+use schedlab_core::script;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_sched::Scheduler;
 use schedlab_sched::textbook::user::{self, TaskView, UserPolicy, Why};
@@ -24,18 +25,7 @@ fn checked(answer: f64) -> Result<f64, String> {
 
 /// Describes `task` to the page before a callback.
 fn show(now: Nanos, task: &TaskView) {
-    page::show(
-        task.id,
-        &task.name,
-        [
-            f64::from(task.nice),
-            f64::from(task.prio),
-            f64::from(task.cpu),
-            task.released_ns as f64,
-            task.ran_ns as f64,
-            now as f64,
-        ],
-    );
+    page::show(task.id, &task.name, script::numbers(task, now));
 }
 
 impl UserPolicy for OfPage {
@@ -70,7 +60,7 @@ impl UserPolicy for OfPage {
     fn quantum(&mut self, now: Nanos, task: &TaskView) -> Result<Option<Nanos>, String> {
         show(now, task);
         let ns = checked(page::quantum(task.id))?;
-        Ok((ns > 0.0 && ns <= user::QUANTUM_NS_MAX).then_some(ns as Nanos))
+        Ok(script::quantum(ns))
     }
 }
 

@@ -18,10 +18,6 @@ use crate::textbook::rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::{Costs, CpuId, Nanos, Policy, Preempt, TaskId};
 use std::cell::RefCell;
 
-/// Longest turn (ns) that a policy in JavaScript may ask for: 2^53 - 1, 104 days, exact there. A
-/// longer one has no end.
-pub const QUANTUM_NS_MAX: f64 = 9_007_199_254_740_991.0;
-
 /// Why a task joins the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
