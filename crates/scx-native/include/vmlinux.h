@@ -194,6 +194,12 @@ struct cgroup {
 
 struct css_set {
 	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
+/* Only of groups that have one: of others the pointer in `subsys` is NULL. */
+struct cpuset {
+	struct cgroup_subsys_state css;
+	cpumask_var_t cpus_allowed;
+};
+
 	struct cgroup *dfl_cgrp;
 	int nr_tasks;
 };
@@ -363,6 +369,24 @@ struct trace_event_raw_sys_exit {
 
 struct __kernel_timespec {
 	long long tv_sec, tv_nsec;
+struct trace_event_raw_sched_switch {
+	struct trace_entry ent;
+	char prev_comm[16];
+	pid_t prev_pid;
+	int prev_prio;
+	long prev_state;
+	char next_comm[16];
+	pid_t next_pid;
+	int next_prio;
+};
+
+struct trace_event_raw_sched_wakeup_template {
+	struct trace_entry ent;
+	char comm[16];
+	pid_t pid;
+	int prio, target_cpu;
+};
+
 };
 
 struct seq_file {

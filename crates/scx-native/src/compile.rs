@@ -309,16 +309,37 @@ fn condense(source: &Path, messages: &str) -> String {
     if nr_errors > shown.len() {
         text.push_str(&format!("\n  ... and {} more", nr_errors - shown.len()));
     }
-    let advice = advice_on_headers(messages);
-    if messages.contains("inline assembly is disabled") {
-        text.push_str("\nAssembly cannot be simulated: write it in C");
-    } else if !advice.is_empty() {
+    let advice = advice(messages);
+    if !advice.is_empty() {
         text.push('\n');
         text.push_str(&advice);
-    } else if messages.contains("no member named") {
-        text.push_str("\nFields of the kernel's structs are those of the simulator's vmlinux.h");
     }
     text
+}
+
+/// What to do about the compiler's messages; empty if nothing is known.
+fn advice(messages: &str) -> String {
+    let headers = advice_on_headers(messages);
+    if messages.contains("inline assembly is disabled") {
+        return "Assembly cannot be simulated: write it in C".into();
+    }
+    if !headers.is_empty() {
+        return headers;
+    }
+    if messages.contains("any field in type 'struct sched_ext_ops_cid'") {
+        return "Linux 7.3 has renamed members of struct sched_ext_ops_cid (cgroup_... to \
+                cpuctl_...): --set scx_core=7.3 gives the new names, 7.2 the old ones"
+            .into();
+    }
+    let mut lacking = messages.lines().filter(|line| line.contains("no member named"));
+    let is_kernels = |line: &str| {
+        let name = line.rsplit(" in 'struct ").next().and_then(|rest| rest.split('\'').next());
+        name.is_some_and(|name| FILES[0].1.contains(&format!("struct {name} {{")))
+    };
+    if lacking.any(is_kernels) {
+        return "Fields of the kernel's structs are those of the simulator's vmlinux.h".into();
+    }
+    String::new()
 }
 
 #[cfg(test)]
@@ -395,5 +416,13 @@ mod tests {
             text,
             "x.c does not compile:\n  x.c:3:1: error: one\n  x.c:9:1: fatal error: two"
         );
+    }
+
+    #[test]
+    fn fields_are_advised_on_by_whose_struct_lacks_them() {
+        let lacks = |of: &str| advice(&format!("x.c:1:2: error: no member named 'id' in '{of}'"));
+        assert!(lacks("struct task_struct").contains("simulator's vmlinux.h"));
+        assert_eq!(lacks("struct topology"), "", "it is the scheduler's own");
+        assert_eq!(lacks("struct task"), "");
     }
 }

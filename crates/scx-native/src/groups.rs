@@ -4,7 +4,7 @@
 
 use super::layout::GroupLayout;
 use super::zone::{Block, Zone, put};
-use schedlab_model::CgroupId;
+use schedlab_model::{CgroupId, CpuMask};
 use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ const KERNFS_NODE: usize = 32;
 /// `struct css_set`: four pointers to subsystems, then a pointer to the group.
 const CSS_SET: usize = 48;
 
-/// Index of the controller `cpu` among the subsystems (vmlinux.h).
+/// Indices of the controllers `cpuset` and `cpu` among the subsystems (vmlinux.h).
+const CPUSET_SUBSYSTEM: usize = 0;
 const CPU_SUBSYSTEM: usize = 1;
 
 /// Number of levels in `ancestors`, the root included.
@@ -44,10 +45,28 @@ impl Groups {
 
     /// Address of the `struct cgroup` of a group.
     pub fn show(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
-        if let Some(Some(block)) = self.blocks.get(group.index()) {
-            return block.address();
+        let base = match self.blocks.get(group.index()) {
+            Some(Some(block)) => block.address(),
+            _ => self.first_shown(k, group),
+        };
+        if let Some(cpus) = &k.cgroup(group).cpus {
+            self.show_cpuset(base, cpus);
         }
-        self.first_shown(k, group)
+        base
+    }
+
+    /// Writes the `struct cpuset` of a group that has one: `cpus_allowed` is what was written to
+    /// its cpuset.cpus.
+    #[cold]
+    fn show_cpuset(&mut self, group: u64, cpus: &CpuMask) {
+        let l = self.layout;
+        let cpuset = group + (l.size + KERNFS_NODE + CSS_SET) as u64;
+        // SAFETY: the block of the group has room for the struct.
+        unsafe {
+            put(group + (l.subsys + CPUSET_SUBSYSTEM * 8) as u64, cpuset);
+            put(cpuset + l.css_cgroup as u64, group);
+            put(cpuset + l.cpuset_cpus as u64, *cpus.words());
+        }
     }
 
     /// Address of its `struct css_set`.
@@ -58,7 +77,8 @@ impl Groups {
     fn first_shown(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
         let level = k.cgroup_level(group);
         let parent = (group.0 != 0).then(|| self.show(k, k.cgroup(group).parent));
-        let block = self.zone.block(self.layout.size + KERNFS_NODE + CSS_SET);
+        let l = self.layout;
+        let block = self.zone.block(l.size + KERNFS_NODE + CSS_SET + l.cpuset_size);
         let base = block.address();
         if self.blocks.len() <= group.index() {
             self.blocks.resize_with(group.index() + 1, || None);
@@ -69,7 +89,6 @@ impl Groups {
         let name = path.rsplit('/').next().unwrap_or_default();
         let name = self.zone.block_of(&[name.as_bytes(), &[0]].concat()).address();
         let kn = base + self.layout.size as u64;
-        let l = self.layout;
         let parent_kn = parent.map_or(0, |parent| parent + l.size as u64);
         // SAFETY: the block is ours and has room for the three structs.
         unsafe {

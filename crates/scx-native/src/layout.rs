@@ -60,7 +60,8 @@ layout! {
 layout! {
     /// `struct cgroup`.
     GroupLayout, "schedlab_cgroup_layout":
-    size, self_cgroup, self_parent, level, kn, subsys, ancestors, dom_cgrp,
+    size, self_cgroup, self_parent, level, kn, subsys, ancestors, dom_cgrp, css_cgroup,
+    cpuset_size, cpuset_cpus,
 }
 
 layout! {

@@ -7,6 +7,7 @@
 mod support;
 
 use schedlab_model::machine::{Shape, Topology};
+use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, SchedAttr};
 use schedlab_scx::CORES;
 use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler, find_clang};
 use schedlab_scx_source::SourceOptions;
@@ -88,6 +89,71 @@ fn every_error_number_has_its_name() {
             CHECK(ENOTSUPP == 524 && EDOM == 33 && ENODATA == 61 && EBADF == 9);
         }",
     );
+}
+
+#[test]
+fn sources_with_assembly_for_old_compilers_are_given_c() {
+    checks(
+        "static u32 load(const volatile u32 *from)
+        {
+        #if defined(__clang__) && __clang_major__ >= 21
+            return __atomic_load_n(from, __ATOMIC_RELAXED);
+        #else
+            u32 value;
+            asm volatile(\"%0 = *(u32 *)(%1 + 0)\" : \"=r\"(value) : \"r\"(from));
+            return value;
+        #endif
+        }
+        static u32 seven = 7;
+        void check(struct task_struct *p) { CHECK(load(&seven) == 7); }",
+    );
+}
+
+#[test]
+fn programs_at_tracepoints_of_the_scheduler_compile() {
+    checks(
+        "SEC(\"tp/sched/sched_switch\")
+        int at_switch(struct trace_event_raw_sched_switch *args)
+        {
+            return args->prev_pid && args->next_pid && args->prev_state;
+        }
+        SEC(\"tp/sched/sched_wakeup\")
+        int at_wakeup(struct trace_event_raw_sched_wakeup_template *args)
+        {
+            return args->pid && args->target_cpu;
+        }
+        void check(struct task_struct *p) {}",
+    );
+}
+
+/// A group with cpuset.cpus has a `struct cpuset`, the group below it has none.
+#[test]
+fn a_cpuset_is_shown_with_its_group() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let text = "void check(struct task_struct *p)
+        {
+            struct cgroup *below = scx_bpf_task_cgroup(p), *group = below->ancestors[1];
+            struct cpuset *set;
+
+            CHECK(group && below != group && !below->subsys[cpuset_cgrp_id]);
+            CHECK(group->subsys[cpuset_cgrp_id] && below->subsys[cpu_cgrp_id]);
+            set = container_of(group->subsys[cpuset_cgrp_id], struct cpuset, css);
+            CHECK(set->cpus_allowed[0].bits[0] == 2 && set->css.cgroup == group);
+        }";
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{HEAD}{text}"))]);
+    let scheduler = files.compile(SourceOptions::default()).unwrap();
+    let attr = SchedAttr { cgroup: CgroupId(2), ..nice(0) };
+    let mut case = Case::new(2, 100, vec![hog("hog", attr)]);
+    let with_set = CgroupSpec {
+        cpus: Some(CpuMask::only(CpuId(1))),
+        ..CgroupSpec::new("/a", CgroupId(0), 100)
+    };
+    case.workload.cgroups =
+        vec![CgroupSpec::root(), with_set, CgroupSpec::new("/a/b", CgroupId(1), 100)];
+    let ops = scheduler.ops(2, case.machine.hz).unwrap();
+    case.run_boxed(ops, Default::default()).outcome();
 }
 
 #[test]

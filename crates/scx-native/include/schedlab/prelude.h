@@ -14,6 +14,13 @@
 
 #define goto(...) ("")
 
+/*
+ * Sources ask for the version to avoid what an older clang cannot translate to BPF, atomics for
+ * example, and have assembly of BPF instead. Another processor needs none of it.
+ */
+#undef __clang_major__
+#define __clang_major__ 22
+
 /* Address of a member, or NULL if it lies outside of the object; headers keep this definition. */
 #define MEMBER_VPTR(base, member)                                       \
 	((typeof((base) member) *)({                                    \

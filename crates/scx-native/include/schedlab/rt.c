@@ -920,6 +920,8 @@ const u32 schedlab_rq_layout[] = {
 #define OP(field) __builtin_offsetof(struct sched_ext_ops, field)
 #define SAME_PLACE(field, of_cid)                                                       \
 	_Static_assert(OP(field) == __builtin_offsetof(struct sched_ext_ops_cid, of_cid), \
+	__builtin_offsetof(struct cgroup_subsys_state, cgroup), sizeof(struct cpuset),
+	__builtin_offsetof(struct cpuset, cpus_allowed),
 		       "a member of sched_ext_ops_cid has another place")
 SAME_PLACE(select_cpu, select_cid);
 SAME_PLACE(set_cpumask, set_cmask);
