@@ -128,7 +128,9 @@ struct scx_cid_topo {
 	s32 cluster_cid, cluster_idx;
 };
 
-struct scx_enable_args {};
+struct scx_enable_args {
+	u64 cmask_arena_addr;
+};
 
 struct task_struct;
 struct cgroup;
@@ -192,14 +194,14 @@ struct cgroup {
 	struct cgroup *ancestors[SCHEDLAB_CGROUP_LEVELS];
 };
 
-struct css_set {
-	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
 /* Only of groups that have one: of others the pointer in `subsys` is NULL. */
 struct cpuset {
 	struct cgroup_subsys_state css;
 	cpumask_var_t cpus_allowed;
 };
 
+struct css_set {
+	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
 	struct cgroup *dfl_cgrp;
 	int nr_tasks;
 };
@@ -367,8 +369,6 @@ struct trace_event_raw_sys_exit {
 	long id, ret;
 };
 
-struct __kernel_timespec {
-	long long tv_sec, tv_nsec;
 struct trace_event_raw_sched_switch {
 	struct trace_entry ent;
 	char prev_comm[16];
@@ -387,6 +387,8 @@ struct trace_event_raw_sched_wakeup_template {
 	int prio, target_cpu;
 };
 
+struct __kernel_timespec {
+	long long tv_sec, tv_nsec;
 };
 
 struct seq_file {
@@ -624,6 +626,7 @@ struct sched_ext_ops {
 	void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
+	s32 (*init_cids)(void);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u32 dispatch_max_batch;
@@ -631,12 +634,24 @@ struct sched_ext_ops {
 	u32 timeout_ms;
 	u32 exit_dump_len;
 	u64 hotplug_seq;
+	u32 cid_shard_size;
+	u32 rescue_bandwidth_ppt;
+	u32 rescue_quantum_us;
 	u64 sub_cgroup_id;
 	char name[128];
 	void *priv;
 	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 };
+
+/* Members of the next struct that 7.3 has renamed. */
+#if SCHEDLAB_KERNEL >= 703
+#define SCHEDLAB_CGROUP(what) cpuctl_##what
+#define SCHEDLAB_ENABLE_ARGS , struct scx_enable_args *args
+#else
+#define SCHEDLAB_CGROUP(what) cgroup_##what
+#define SCHEDLAB_ENABLE_ARGS
+#endif
 
 /* The same for schedulers that count CPUs by topology (7.2). Places are those of sched_ext_ops. */
 struct sched_ext_ops_cid {
@@ -656,26 +671,29 @@ struct sched_ext_ops_cid {
 	void (*update_idle)(s32 cid, bool idle);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
-	void (*enable)(struct task_struct *p);
+	void (*enable)(struct task_struct *p SCHEDLAB_ENABLE_ARGS);
 	void (*disable)(struct task_struct *p);
 	void (*dump)(struct scx_dump_ctx *ctx);
 	void (*dump_cid)(struct scx_dump_ctx *ctx, s32 cid, bool idle);
 	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
-	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
-	void (*cgroup_exit)(struct cgroup *cgrp);
-	s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-	void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
-	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
-	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us,
+	s32 (*SCHEDLAB_CGROUP(init))(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*SCHEDLAB_CGROUP(exit))(struct cgroup *cgrp);
+	s32 (*SCHEDLAB_CGROUP(prep_move))(struct task_struct *p, struct cgroup *from,
+					  struct cgroup *to);
+	void (*SCHEDLAB_CGROUP(move))(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+	void (*SCHEDLAB_CGROUP(cancel_move))(struct task_struct *p, struct cgroup *from,
+					     struct cgroup *to);
+	void (*SCHEDLAB_CGROUP(set_weight))(struct cgroup *cgrp, u32 weight);
+	void (*SCHEDLAB_CGROUP(set_bandwidth))(struct cgroup *cgrp, u64 period_us, u64 quota_us,
 				     u64 burst_us);
-	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
+	void (*SCHEDLAB_CGROUP(set_idle))(struct cgroup *cgrp, bool idle);
 	s32 (*sub_attach)(struct scx_sub_attach_args *args);
 	void (*sub_detach)(struct scx_sub_detach_args *args);
 	void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);
 	void (*sub_ecaps_updated)(s32 cid, u64 before, u64 after);
 	void (*cid_online)(s32 cid);
 	void (*cid_offline)(s32 cid);
+	s32 (*init_cids)(void);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u32 dispatch_max_batch;
@@ -683,6 +701,9 @@ struct sched_ext_ops_cid {
 	u32 timeout_ms;
 	u32 exit_dump_len;
 	u64 hotplug_seq;
+	u32 cid_shard_size;
+	u32 rescue_bandwidth_ppt;
+	u32 rescue_quantum_us;
 	u64 sub_cgroup_id;
 	char name[128];
 	void *priv;

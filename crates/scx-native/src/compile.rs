@@ -384,7 +384,7 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
         write("x.bpf.c", "#include <x.h>\nint f(void) { return X; }\n");
         write("two/x.h", "#define X 1\n");
-        let [old, new, _] = schedlab_scx::CORES;
+        let [old, new, ..] = schedlab_scx::CORES;
         assert_eq!(runs(folder, &cache, old), 2);
         assert_eq!(runs(folder, &cache, old), 0, "nothing has changed");
         assert_eq!(runs(folder, &cache, new), 2, "another option");

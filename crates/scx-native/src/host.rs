@@ -9,7 +9,7 @@ use super::guard;
 use super::lines::Lines;
 use super::object::ObjectFile;
 use super::run::Run;
-use super::{checks, cids, helpers, kfuncs, storage};
+use super::{checks, cids, helpers, kfuncs, storage, subs};
 use schedlab_model::KernelVersion;
 use schedlab_scx::Kernel;
 use std::cell::Cell;
@@ -195,6 +195,7 @@ functions! {
     "scx_bpf_nr_cpu_ids" => kfuncs::nr_cpu_ids,
     "scx_bpf_nr_node_ids" since 6 15 => kfuncs::nr_node_ids,
     "scx_bpf_nr_online_cids" since 7 2 => cids::nr_cids,
+    "scx_bpf_online_cmask" since 7 3 => cids::online_cmask,
     "scx_bpf_pick_any_cpu" => kfuncs::pick_any_cpu,
     "scx_bpf_pick_any_cpu_node" since 6 15 => kfuncs::pick_any_cpu_node,
     "scx_bpf_pick_idle_cpu" => kfuncs::pick_idle_cpu,
@@ -205,6 +206,11 @@ functions! {
     "scx_bpf_reenqueue_local___v2" since 6 19 => kfuncs::reenqueue_local,
     "scx_bpf_select_cpu_and" since 6 16 => kfuncs::select_cpu_and,
     "scx_bpf_select_cpu_dfl" => kfuncs::select_cpu_dfl,
+    "scx_bpf_sub_caps" since 7 3 => subs::caps,
+    "scx_bpf_sub_dispatch" since 7 1 => subs::dispatch,
+    "scx_bpf_sub_grant" since 7 3 => subs::of_child,
+    "scx_bpf_sub_kill_bstr" since 7 3 => subs::of_child,
+    "scx_bpf_sub_revoke" since 7 3 => subs::revoke,
     "scx_bpf_task_cgroup" => kfuncs::task_cgroup,
     "scx_bpf_task_cid" since 7 2 => cids::task_cid,
     "scx_bpf_task_cpu" => kfuncs::task_cpu,
@@ -327,7 +333,7 @@ mod tests {
         if find_clang().is_err() {
             return schedlab_testing::skip("no clang in PATH");
         }
-        let newest = schedlab_model::kernel::KERNELS.last().unwrap().version;
+        let newest = schedlab_scx::CORES.last().unwrap().version;
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("x.bpf.c");
         std::fs::write(&source, "").unwrap();

@@ -42,6 +42,7 @@ mod seccomp;
 mod setup;
 mod setup_words;
 mod storage;
+mod subs;
 mod tasks;
 mod text;
 mod thunks;

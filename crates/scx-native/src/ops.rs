@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A natively compiled scheduler as [`Ops`]: callbacks become calls of its functions.
 
-use super::cids::Cids;
+use super::cids::{self, Cids};
 use super::error::NativeError;
 use super::guard::{self, Fault};
 use super::helpers::UPTIME_NS;
@@ -44,7 +44,7 @@ mod args {
 #[derive(Debug)]
 pub struct NativeOps {
     pub(super) run: Run,
-    info: OpsInfo,
+    pub(super) info: OpsInfo,
     /// Address of each callback's function, by number; 0: none.
     functions: Vec<u64>,
     args: Block,
@@ -53,6 +53,8 @@ pub struct NativeOps {
     chosen: Chosen,
     /// The user program, if it runs.
     pub(super) user: Option<User>,
+    /// Cids of a shard; 0: the kernel's default.
+    shard_size: u32,
 }
 
 impl NativeOps {
@@ -68,6 +70,7 @@ impl NativeOps {
         let base = run.image.address(object, section, offset);
         let mut info = OpsInfo::default();
         let mut functions = vec![0; Callback::ALL.len()];
+        let (mut shard_size, mut below) = (0, 0);
         for (name, at, is_callback) in ops_members(&program, &run.image)? {
             let at = base + at as u64;
             let word = |size: usize| {
@@ -81,6 +84,8 @@ impl NativeOps {
                 "timeout_ms" => info.timeout_ms = word(4) as u32,
                 "dispatch_max_batch" => info.dispatch_max_batch = word(4) as u32,
                 "exit_dump_len" => info.exit_dump_len = word(4) as u32,
+                "cid_shard_size" => shard_size = word(4) as u32,
+                "sub_cgroup_id" => below = word(8),
                 _ if is_callback => {
                     let callback = Callback::ALL.iter().find(|callback| callback.name() == name);
                     let (Some(callback), function @ 1..) = (callback, word(8)) else { continue };
@@ -96,9 +101,13 @@ impl NativeOps {
                 _ => {}
             }
         }
+        cids::check_members(&program, &info, below)?;
         // These keep the structs of tasks up to date, whether the scheduler has them or not.
         let own = [Callback::SetCpumask, Callback::ExitTask, Callback::Timer, Callback::Init];
         info.callbacks = Callbacks(info.callbacks.0 | Callbacks::of(&own).0);
+        if cids::are_told_at_enable(&program) {
+            info.callbacks = info.callbacks.with(Callback::Enable);
+        }
         let (user, setup) = match user {
             Some((live, setup)) => (Some(User::new(live, &mut run)?), setup),
             None => {
@@ -113,7 +122,7 @@ impl NativeOps {
         let (setup, chosen) = (Some(setup), chosen.clone());
         let args = run.zone.block(args::SIZE);
         run.flags = info.flags;
-        Ok(Self { run, info, functions, args, setup, chosen, user })
+        Ok(Self { run, info, functions, args, setup, chosen, user, shard_size })
     }
 
     /// Refuses a machine that its setup is not for.
@@ -407,8 +416,18 @@ impl Ops for NativeOps {
         answer.map(drop)
     }
 
+    /// From 7.3 on a scheduler with cids is told the CPUs of a task here, and once more right
+    /// after.
     fn enable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
-        self.call_on(k, Callback::Enable, p, [0; 3]).map(drop)
+        if !cids::are_told_at_enable(&self.run.program) {
+            return self.call_on(k, Callback::Enable, p, [0; 3]).map(drop);
+        }
+        let allowed = k.cpus_allowed(p).clone();
+        let (at, mask) = (self.fresh_args(), self.run.cids.cmask(&self.run.zone, &allowed));
+        // SAFETY: a field of a struct in our block.
+        unsafe { put(at, mask) };
+        self.call_on(k, Callback::Enable, p, [at, 0, 0])?;
+        self.set_cpumask(k, p, &allowed)
     }
 
     fn disable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
@@ -508,10 +527,17 @@ impl Ops for NativeOps {
     }
 
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
-        self.run.cids = Cids::new(k.topology(), self.run.program.is_cid_form);
+        let Program { is_cid_form, kernel, .. } = *self.run.program;
+        self.run.cids = Cids::new(k.topology(), is_cid_form, kernel, self.shard_size);
         let setup = self.setup.take().unwrap_or_default();
         let chosen = self.chosen.clone();
         self.prepare(k, &setup, &|name| chosen.has(name))?;
+        let answer = self.call(k, Callback::InitCids, [0; 4])? as i32;
+        self.run.cids.finish();
+        if answer != 0 {
+            k.scx_error(format!("ops.init_cids() failed ({answer})"));
+            return Ok(answer);
+        }
         let answer = self.call(k, Callback::Init, [0; 4])? as i32;
         if answer == 0 {
             self.run_programs(k, &setup, true)?;

@@ -13,7 +13,7 @@ use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler, find_cla
 use schedlab_scx_source::SourceOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{Case, hog, nice};
+use support::{Case, Ran, hog, nice};
 
 /// What every case begins with: a queue for all, and `CHECK`.
 const HEAD: &str = r#"
@@ -678,6 +678,135 @@ fn what_no_kernel_would_load_with_cids_is_refused() {
     let error = NativeScheduler::compile(&files.path("src/bpf/main.bpf.c"), &options);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("must have an arena map"), "{error}");
+}
+
+/// A scheduler for sub-schedulers, of 7.3: none attaches, and it has every capability. It gives the
+/// CPUs numbers from the last to the first, in shards of three.
+const ROOT_BODY: &str = r#"
+static s32 own[8] = { 7, 6, 5, 4, 3, 2, 1, 0 }, starts[3] = { 0, 3, 6 };
+static struct { struct scx_cmask head; u64 more[2]; } out = { { 2, 4, 3 } };
+static u32 nr_told;
+static u64 first_told;
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(x_init_cids)
+{
+	if (scx_bpf_online_cmask())
+		return -1;
+	scx_bpf_cid_override(own, 8, starts, 3);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(x_init)
+{
+	const struct scx_cmask *online = scx_bpf_online_cmask();
+	struct scx_cid_topo at = {};
+
+	if (scx_bpf_cid_to_cpu(0) != 7 || !online || online->bits[0] != 0xff)
+		return -2;
+	scx_bpf_cid_topo(4, &at, sizeof(at));
+	if (at.shard_cid != 3 || at.shard_idx != 1 || at.core_cid != -1 || at.cluster_cid != -1)
+		return -3;
+	if (scx_bpf_sub_caps(0, SCX_CAP_ENQ, &out.head) || out.head.bits[0] != 0x3c)
+		return -4;
+	if (scx_bpf_sub_caps(5, SCX_CAP_ENQ, &out.head) != -19 || scx_bpf_sub_dispatch(5) ||
+	    scx_bpf_sub_grant(5, SCX_CAP_ENQ, &out.head, NULL) != -19)
+		return -5;
+	return 0;
+}
+
+void BPF_STRUCT_OPS(x_enable, struct task_struct *p, struct scx_enable_args *args)
+{
+	const struct scx_cmask *mask = (void *)args->cmask_arena_addr;
+
+	first_told = mask->bits[0];
+}
+
+void BPF_STRUCT_OPS(x_set_cmask, struct task_struct *p, const struct scx_cmask *mask)
+{
+	nr_told++;
+	if (mask->bits[0] != first_told)
+		scx_bpf_error("ops.set_cmask has another mask");
+}
+
+void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	if (nr_told < 8 || first_told != 0xff)
+		scx_bpf_error("nobody was told about CPUs");
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(x_cpuctl_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS(x_sub_attach, struct scx_sub_attach_args *args)
+{
+	scx_bpf_error("nobody can attach");
+	return 0;
+}
+
+SCX_OPS_CID_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .enable = (void *)x_enable,
+		   .set_cmask = (void *)x_set_cmask, .init_cids = (void *)x_init_cids,
+		   .init = (void *)x_init, .cpuctl_init = (void *)x_cpuctl_init,
+		   .sub_attach = (void *)x_sub_attach, .name = "x");
+"#;
+
+/// Runs a scheduler with cids of 7.3.
+fn run_7_3(text: &str) -> Result<Ran, NativeError> {
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{CID_HEAD}{text}"))]);
+    let options = CompileOptions { kernel: CORES[3].version, ..CompileOptions::default() };
+    let scheduler = NativeScheduler::compile(&files.path("src/bpf/main.bpf.c"), &options)?;
+    let case = two_nodes().with("scx_core", 3);
+    Ok(case.run_boxed(scheduler.ops(8, case.machine.hz)?, Default::default()))
+}
+
+#[test]
+fn a_scheduler_for_sub_schedulers_runs_as_the_only_one() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    run_7_3(ROOT_BODY).unwrap().outcome();
+    let late = ROOT_BODY.replace("scx_bpf_cid_override(own, 8, starts, 3);", "");
+    let late = late.replace(
+        "if (scx_bpf_cid_to_cpu(0)",
+        "scx_bpf_cid_override(own, 8, starts, 3);
+	if (scx_bpf_cid_to_cpu(0)",
+    );
+    let error = run_7_3(&late).unwrap().error();
+    assert!(error.contains("scx_bpf_cid_override: only ops.init_cids may call it"), "{error}");
+    let error = run_7_3(&ROOT_BODY.replace("{ 0, 3, 6 }", "{ 0, 3, 3 }")).unwrap().error();
+    assert!(error.contains("shard_start not increasing at [2]"), "{error}");
+    let error = run_7_3(
+        &ROOT_BODY
+            .replace("return -1;", "return 0;")
+            .replace("starts, 3);\n\treturn 0;", "starts, 3);\n\treturn -22;"),
+    );
+    let error = error.unwrap().error();
+    assert!(error.contains("ops.init_cids() failed (-22)"), "{error}");
+}
+
+#[test]
+fn what_is_no_root_scheduler_of_its_kernel_is_refused() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let below = ROOT_BODY.replace(".name =", ".sub_cgroup_id = 77, .name =");
+    let error = run_7_3(&below).err().unwrap().to_string();
+    assert!(
+        error.contains("scheduler x attaches below another one (sub_cgroup_id = 77)"),
+        "{error}"
+    );
+    let error = with_cids(ROOT_BODY).unwrap_err().to_string();
+    assert!(error.contains("--set scx_core=7.3 gives the new names"), "{error}");
+    let old = ROOT_BODY.replace(".cpuctl_init = (void *)x_cpuctl_init,", "");
+    let old = old.replace(".enable = (void *)x_enable,", "");
+    // The function has other arguments there.
+    let old = old.replace("scx_bpf_cid_override(own, 8, starts, 3);", "");
+    let scheduler = with_cids(&old).unwrap();
+    let error = scheduler.ops(8, 250).err().unwrap().to_string();
+    assert!(error.contains("ops.init_cids exists in Linux 7.3 and later"), "{error}");
 }
 
 /// Errors of cids in a run: a number that is none, and a task looked up without the flag.

@@ -100,6 +100,8 @@ callbacks! {
     CpuOnline "cpu_online",
     /// A CPU is removed. Never called, because CPUs do not change.
     CpuOffline "cpu_offline",
+    /// Numbers the CPUs (7.3). Called before [`Callback::Init`] by who loads a compiled scheduler.
+    InitCids "init_cids",
     /// The scheduler starts.
     Init "init",
     /// The scheduler ends.

@@ -14,6 +14,8 @@ use schedlab_sched::kernels::Model;
 pub struct CoreRules {
     /// The kernel.
     pub version: KernelVersion,
+    /// The kernel whose models the other classes are.
+    pub classes: KernelVersion,
     /// Flags whose numbers differ between kernels.
     pub bits: EnqBits,
     /// All SCX_OPS_* bits that it supports.
@@ -32,13 +34,14 @@ pub struct CoreRules {
 }
 
 /// Every kernel whose core is modelled, oldest first.
-pub const CORES: [CoreRules; 3] =
-    [CoreRules::LINUX_6_18, CoreRules::LINUX_7_1, CoreRules::LINUX_7_2];
+pub const CORES: [CoreRules; 4] =
+    [CoreRules::LINUX_6_18, CoreRules::LINUX_7_1, CoreRules::LINUX_7_2, CoreRules::LINUX_7_3];
 
 impl CoreRules {
     /// The rules of 6.18.
     pub const LINUX_6_18: Self = Self {
         version: KernelVersion::series(6, 18),
+        classes: KernelVersion::series(6, 18),
         bits: EnqBits { head: 0x10, cpu_selected: 0x400, migrated: 0x40, initial: 0x80 },
         ops_flags: OPS_KEEP_BUILTIN_IDLE
             | OPS_ENQ_LAST
@@ -57,6 +60,7 @@ impl CoreRules {
     /// The rules of 7.1.
     pub const LINUX_7_1: Self = Self {
         version: KernelVersion::series(7, 1),
+        classes: KernelVersion::series(7, 1),
         bits: EnqBits {
             head: 0x1_0000,
             cpu_selected: 0x10_0000,
@@ -74,9 +78,13 @@ impl CoreRules {
     /// Schedulers below a scheduler (sub-schedulers) are not modelled.
     pub const LINUX_7_2: Self = Self {
         version: KernelVersion::series(7, 2),
+        classes: KernelVersion::series(7, 2),
         ops_flags: Self::LINUX_7_1.ops_flags | OPS_TID_TO_TASK,
         ..Self::LINUX_7_1
     };
+    /// The rules of 7.3: those of 7.2, with topological CPU numbers in shards. The other classes
+    /// are those of 7.2.
+    pub const LINUX_7_3: Self = Self { version: KernelVersion::series(7, 3), ..Self::LINUX_7_2 };
 
     /// The rules of exactly this kernel.
     pub fn of(version: KernelVersion) -> Option<&'static Self> {
@@ -85,7 +93,7 @@ impl CoreRules {
 
     /// The model of the other classes.
     pub fn model(&self) -> &'static Model {
-        Model::of(self.version).expect("the kernels of the core are modelled")
+        Model::of(self.classes).expect("the kernels of the core are modelled")
     }
 }
 

@@ -841,6 +841,17 @@ static const struct named young_fields[] = {
 	{ "SCX_EV_SUB_RESCUE", 0, 703 },
 	{ "sub_caps_updated", 0, 703 },
 	{ "sub_ecaps_updated", 0, 703 },
+	{ "init_cids", 0, 703 },
+	{ "cid_shard_size", 0, 703 },
+	{ "rescue_bandwidth_ppt", 0, 703 },
+	{ "rescue_quantum_us", 0, 703 },
+	{ "cmask_arena_addr", 0, 703 },
+	{ "shard_cid", 0, 703 },
+	{ "shard_idx", 0, 703 },
+	{ "cluster_cid", 0, 704 },
+	{ "cluster_idx", 0, 704 },
+	{ "reenq_reason_caps", 0, 703 },
+	{ "reenq_reason_cid", 0, 703 },
 	{ "prev_steal_time_rq", 0, 9999 },
 	{ NULL, 0, 0 },
 };
@@ -909,6 +920,8 @@ const u32 schedlab_entity_layout[] = {
 const u32 schedlab_cgroup_layout[] = {
 	sizeof(struct cgroup), GROUP(self.cgroup), GROUP(self.parent), GROUP(level), GROUP(kn),
 	GROUP(subsys), GROUP(ancestors), GROUP(dom_cgrp),
+	__builtin_offsetof(struct cgroup_subsys_state, cgroup), sizeof(struct cpuset),
+	__builtin_offsetof(struct cpuset, cpus_allowed),
 };
 
 #define RQ(field) __builtin_offsetof(struct rq, field)
@@ -920,14 +933,16 @@ const u32 schedlab_rq_layout[] = {
 #define OP(field) __builtin_offsetof(struct sched_ext_ops, field)
 #define SAME_PLACE(field, of_cid)                                                       \
 	_Static_assert(OP(field) == __builtin_offsetof(struct sched_ext_ops_cid, of_cid), \
-	__builtin_offsetof(struct cgroup_subsys_state, cgroup), sizeof(struct cpuset),
-	__builtin_offsetof(struct cpuset, cpus_allowed),
 		       "a member of sched_ext_ops_cid has another place")
 SAME_PLACE(select_cpu, select_cid);
 SAME_PLACE(set_cpumask, set_cmask);
 SAME_PLACE(update_idle, update_idle);
 SAME_PLACE(dump_cpu, dump_cid);
 SAME_PLACE(cpu_offline, cid_offline);
+SAME_PLACE(cgroup_init, SCHEDLAB_CGROUP(init));
+SAME_PLACE(cgroup_set_idle, SCHEDLAB_CGROUP(set_idle));
+SAME_PLACE(init_cids, init_cids);
+SAME_PLACE(sub_cgroup_id, sub_cgroup_id);
 SAME_PLACE(priv, priv);
 
 const struct named schedlab_ops_layout[] = {
@@ -936,7 +951,8 @@ const struct named schedlab_ops_layout[] = {
 	{ "timeout_ms", OP(timeout_ms), 0 },
 	{ "exit_dump_len", OP(exit_dump_len), 0 },
 	{ "name", OP(name), 0 },
-	{ "sub_attach", OP(sub_attach), 0 },
+	{ "cid_shard_size", OP(cid_shard_size), 0 },
+	{ "sub_cgroup_id", OP(sub_cgroup_id), 0 },
 #define CALLBACK(name) { #name, OP(name), 1 },
 	CALLBACK(select_cpu) CALLBACK(enqueue) CALLBACK(dequeue) CALLBACK(dispatch) CALLBACK(tick)
 	CALLBACK(runnable) CALLBACK(running) CALLBACK(stopping) CALLBACK(quiescent) CALLBACK(yield)
@@ -946,6 +962,6 @@ const struct named schedlab_ops_layout[] = {
 	CALLBACK(dump_task) CALLBACK(cgroup_init) CALLBACK(cgroup_exit) CALLBACK(cgroup_prep_move)
 	CALLBACK(cgroup_move) CALLBACK(cgroup_cancel_move) CALLBACK(cgroup_set_weight)
 	CALLBACK(cgroup_set_bandwidth) CALLBACK(cgroup_set_idle) CALLBACK(cpu_online)
-	CALLBACK(cpu_offline) CALLBACK(init) CALLBACK(exit)
+	CALLBACK(cpu_offline) CALLBACK(init_cids) CALLBACK(init) CALLBACK(exit)
 	{ NULL, 0, 0 },
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What schedulers expect of <scx/common.bpf.h>, for those that come without their own: kfuncs,
- * macros, small functions. Names as in tools/sched_ext of Linux 6.12 to 7.2; the bodies are ours.
- * Left out: functions about arenas and about sets of cids, sub-schedulers.
+ * macros, small functions. Names as in tools/sched_ext of Linux 6.12 to 7.3; the bodies are ours.
+ * Left out: functions about arenas and about sets of cids.
  */
 #ifndef SCHEDLAB_SCX_COMMON_STANDIN_H
 #define SCHEDLAB_SCX_COMMON_STANDIN_H
@@ -95,7 +95,13 @@ s32 scx_bpf_pick_any_cpu_node(const cpumask_t *cpus_allowed, int node, u64 flags
 s32 scx_bpf_cpu_to_cid(s32 cpu) __ksym __weak;
 s32 scx_bpf_cid_to_cpu(s32 cid) __ksym __weak;
 void scx_bpf_cid_topo(s32 cid, struct scx_cid_topo *out, size_t out__sz) __ksym __weak;
+#if SCHEDLAB_KERNEL >= 703
+void scx_bpf_cid_override(const s32 *cpu_to_cid, u32 cpu_to_cid_cnt, const s32 *shard_start,
+			  u32 shard_start_cnt) __ksym __weak;
+#else
 void scx_bpf_cid_override(const s32 *cpu_to_cid, u32 cpu_to_cid__sz) __ksym __weak;
+#endif
+const void *scx_bpf_online_cmask(void) __ksym __weak;
 void scx_bpf_kick_cid(s32 cid, u64 flags) __ksym __weak;
 s32 scx_bpf_task_cid(const struct task_struct *p) __ksym __weak;
 s32 scx_bpf_this_cid(void) __ksym __weak;
@@ -105,6 +111,13 @@ u32 scx_bpf_nr_online_cids(void) __ksym __weak;
 u32 scx_bpf_cidperf_cap(s32 cid) __ksym __weak;
 u32 scx_bpf_cidperf_cur(s32 cid) __ksym __weak;
 void scx_bpf_cidperf_set(s32 cid, u32 perf) __ksym __weak;
+
+/* Sub-schedulers (7.1; capabilities 7.3): there are none below a scheduler of the model. */
+bool scx_bpf_sub_dispatch(u64 cgroup_id) __ksym __weak;
+s32 scx_bpf_sub_grant(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask,
+		      struct scx_cmask *denied_out) __ksym __weak;
+void scx_bpf_sub_revoke(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask) __ksym __weak;
+s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out) __ksym __weak;
 
 /* Tasks. */
 struct task_struct *scx_bpf_tid_to_task(u64 tid) __ksym __weak;

@@ -4,8 +4,9 @@
  * minor). One list serves twice: vmlinux.h makes the enumerations of it, rt.c a table by name, for
  * CO-RE's questions and for the `__SCX_...` words that a loader fills in.
  *
- * Values: kernel/sched/ext_internal.h and include/linux/sched/ext.h of Linux 6.12, 6.18 and 7.1;
- * two flags have moved in 7.1. Left out: enumerations that no callback is ever handed.
+ * Values: kernel/sched/ext_internal.h and include/linux/sched/ext.h of Linux 6.12, 6.18 and 7.1,
+ * kernel/sched/ext of 7.2 and 7.3; two flags have moved in 7.1. Later values (704) are those of the
+ * scx repository's own headers. Left out: enumerations that no callback is ever handed.
  */
 #ifndef SCHEDLAB_SCX_ENUMS_H
 #define SCHEDLAB_SCX_ENUMS_H
@@ -21,6 +22,14 @@
 #else
 #define SCHEDLAB_ENQ_HEAD 0x10ULL
 #define SCHEDLAB_ENQ_CPU_SELECTED 0x400ULL
+#endif
+
+#if SCHEDLAB_KERNEL >= 703
+#define SCHEDLAB_REASON_BITS 3
+#define SCHEDLAB_REASON_MASK 0x7000
+#else
+#define SCHEDLAB_REASON_BITS 2
+#define SCHEDLAB_REASON_MASK 0x3000
 #endif
 
 #define SCHEDLAB_SCX_PUBLIC_CONSTS(V)                   \
@@ -78,12 +87,12 @@
 	V(SCX_CAPS_REENQ_ON_LOSS, 3, 703)
 
 #define SCHEDLAB_SCX_CID_CONSTS(V)                      \
-	V(SCX_CID_SHARD_SIZE_DFL, 24, 702)              \
-	V(SCX_CID_SHARD_MAX_CPUS, 512, 702)
+	V(SCX_CID_SHARD_SIZE_DFL, 24, 703)              \
+	V(SCX_CID_SHARD_MAX_CPUS, 512, 703)
 
 #define SCHEDLAB_SCX_CID_SCHED_CONSTS(V)                \
-	V(SCX_CID_SCHED_NONE, 0xfffffffffffffffeULL, 703) \
-	V(SCX_CID_SCHED_SELF, 0xffffffffffffffffULL, 703)
+	V(SCX_CID_SCHED_NONE, 0xfffffffffffffffeULL, 704) \
+	V(SCX_CID_SCHED_SELF, 0xffffffffffffffffULL, 704)
 
 #define SCHEDLAB_SCX_EXIT_KIND(V)                       \
 	V(SCX_EXIT_NONE, 0, 612)                        \
@@ -118,8 +127,8 @@
 	V(SCX_OPS_BUILTIN_IDLE_PER_NODE, 1ULL << 6, 615) \
 	V(SCX_OPS_ALWAYS_ENQ_IMMED, 1ULL << 7, 701)     \
 	V(SCX_OPS_TID_TO_TASK, 1ULL << 8, 702)          \
-	V(SCX_OPS_LAZY_RESCHED, 1ULL << 9, 703)         \
-	V(SCX_OPS_ENQ_BLOCKED, 1ULL << 10, 703)         \
+	V(SCX_OPS_LAZY_RESCHED, 1ULL << 9, 704)         \
+	V(SCX_OPS_ENQ_BLOCKED, 1ULL << 10, 704)         \
 	V(SCX_OPS_HAS_CPU_PREEMPT, 1ULL << 56, 618)     \
 	V(SCX_OPS_HAS_CGROUP_WEIGHT, 1ULL << 16, 612)
 
@@ -130,14 +139,14 @@
 	V(SCX_ENQ_PREEMPT, 1ULL << 32, 612)             \
 	V(SCX_ENQ_IMMED, 1ULL << 33, 701)               \
 	V(SCX_ENQ_RESCUE, 1ULL << 34, 703)              \
-	V(SCX_ENQ_PREEMPT_LAZY, 1ULL << 35, 703)        \
+	V(SCX_ENQ_PREEMPT_LAZY, 1ULL << 35, 704)        \
 	V(SCX_ENQ_REENQ, 1ULL << 40, 612)               \
 	V(SCX_ENQ_LAST, 1ULL << 41, 612)                \
 	V(__SCX_ENQ_INTERNAL_MASK, 0xff00000000000000ULL, 612) \
 	V(SCX_ENQ_CLEAR_OPSS, 1ULL << 56, 612)          \
 	V(SCX_ENQ_DSQ_PRIQ, 1ULL << 57, 612)            \
 	V(SCX_ENQ_NESTED, 1ULL << 58, 614)              \
-	V(SCX_ENQ_BLOCKED, 1ULL << 42, 703)             \
+	V(SCX_ENQ_BLOCKED, 1ULL << 42, 704)             \
 	V(SCX_ENQ_GDSQ_FALLBACK, 1ULL << 59, 701)       \
 	V(SCX_ENQ_IGNORE_CAPS, 1ULL << 60, 703)         \
 	V(SCX_ENQ_APPLY_SLICE, 1ULL << 61, 703)         \
@@ -169,7 +178,7 @@
 	V(SCX_KICK_IDLE, 1, 612)                        \
 	V(SCX_KICK_PREEMPT, 2, 612)                     \
 	V(SCX_KICK_WAIT, 4, 612)                        \
-	V(SCX_KICK_PREEMPT_LAZY, 8, 703)
+	V(SCX_KICK_PREEMPT_LAZY, 8, 704)
 
 #define SCHEDLAB_SCX_PICK_IDLE_FLAGS(V)                 \
 	V(SCX_PICK_IDLE_CORE, 1, 612)                   \
@@ -194,19 +203,19 @@
 	V(SCX_TASK_SUB_INIT, 16, 701)                   \
 	V(SCX_TASK_IMMED, 32, 701)                      \
 	V(SCX_TASK_PROTECTED, 64, 703)                  \
-	V(SCX_TASK_RUN_TRACKED, 128, 703)               \
+	V(SCX_TASK_RUN_TRACKED, 128, 704)               \
 	V(SCX_TASK_STATE_SHIFT, 8, 612)                 \
 	V(SCX_TASK_STATE_BITS, 2, 612)                  \
 	V(SCX_TASK_STATE_MASK, 0x300, 612)              \
 	V(SCX_TASK_REENQ_REASON_SHIFT, 12, 701)         \
-	V(SCX_TASK_REENQ_REASON_BITS, 2, 701)           \
-	V(SCX_TASK_REENQ_REASON_MASK, 0x3000, 701)      \
+	V(SCX_TASK_REENQ_REASON_BITS, SCHEDLAB_REASON_BITS, 701) \
+	V(SCX_TASK_REENQ_REASON_MASK, SCHEDLAB_REASON_MASK, 701) \
 	V(SCX_TASK_REENQ_NONE, 0, 701)                  \
 	V(SCX_TASK_REENQ_KFUNC, 0x1000, 701)            \
 	V(SCX_TASK_REENQ_IMMED, 0x2000, 701)            \
 	V(SCX_TASK_REENQ_PREEMPTED, 0x3000, 701)        \
 	V(SCX_TASK_REENQ_CAP, 0x4000, 703)              \
-	V(SCX_TASK_REENQ_PROXY, 0x5000, 703)            \
+	V(SCX_TASK_REENQ_PROXY, 0x5000, 704)            \
 	V(SCX_TASK_CURSOR, 1U << 31, 612)
 
 #define SCHEDLAB_SCX_TASK_STATE(V)                      \
@@ -233,8 +242,8 @@
 	V(SCX_RQ_IN_BALANCE, 1U << 17, 612)             \
 	V(SCX_RQ_SUB_IDLE_RENOTIFY, 128, 703)           \
 	V(SCX_RQ_ROOT_IDLE_RENOTIFY, 256, 703)          \
-	V(SCX_RQ_PROXY_RETRY, 512, 703)                 \
-	V(SCX_RQ_PROXY_TICK, 1024, 703)                 \
+	V(SCX_RQ_PROXY_RETRY, 512, 704)                 \
+	V(SCX_RQ_PROXY_TICK, 1024, 704)                 \
 	V(SCX_RQ_IN_DISPATCH, 1U << 17, 703)
 
 #define SCHEDLAB_SCX_TG_FLAGS(V)                        \
