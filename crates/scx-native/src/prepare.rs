@@ -17,7 +17,8 @@ use schedlab_model::machine::Topology;
 use schedlab_scx::{Kernel, OpsFault};
 use std::collections::BTreeMap;
 
-/// The type of a task's context in schedulers that use the arena library.
+/// The type of a task's context in schedulers that use the arena library; in some after the
+/// scheduler's name and `_`.
 const TASK_CONTEXT: &str = "task_ctx";
 /// The program that prepares the library.
 const ARENA_INIT: &str = "arena_init";
@@ -178,7 +179,9 @@ impl NativeOps {
             let of = |why: String| fault(format!("program {}: {why}", run.program));
             let mut variables = self.run.program.variables.iter();
             let lacks = |needs: &String| !variables.any(|(_, of)| of.name == *needs);
-            if run.needs.as_ref().is_some_and(lacks) {
+            // Another version of the scheduler has other programs.
+            let is_other = setup.is_known && function(&self.run.program, &run.program).is_none();
+            if is_other || run.needs.as_ref().is_some_and(lacks) {
                 continue;
             }
             for machine in each(&machine, run.each.as_deref()).map_err(of)? {
@@ -292,9 +295,12 @@ impl NativeOps {
     fn set_up_arena(&mut self, k: &mut Kernel<'_>, machine: &Machine<'_>) -> Result<(), OpsFault> {
         const NODE_INIT: &str = "arena_topology_node_init";
         let program = std::sync::Arc::clone(&self.run.program);
-        let context = program.debug.iter().find_map(|of| of.size_of(TASK_CONTEXT));
-        let Some(context) = context else {
-            return Err(OpsFault(format!("the setup fails: there is no type {TASK_CONTEXT}")));
+        let own = format!("{}_{TASK_CONTEXT}", self.info.name);
+        let size = |name: &str| program.debug.iter().find_map(|of| of.size_of(name));
+        let Some(context) = size(TASK_CONTEXT).or_else(|| size(&own)) else {
+            return Err(OpsFault(format!(
+                "the setup fails: there is no type {TASK_CONTEXT} or {own}"
+            )));
         };
         self.run_words(k, ARENA_INIT, &mut [STATIC_PAGES, context, 0])?;
         if function(&program, "arena_topology_init").is_some() {

@@ -23,6 +23,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("chaos", include_str!("../setups/p2dq.toml")),
     ("cosmos", include_str!("../setups/cosmos.toml")),
     ("flash", include_str!("../setups/flash.toml")),
+    ("forge", include_str!("../setups/forge.toml")),
     ("lavd", include_str!("../setups/lavd.toml")),
     ("layered", include_str!("../setups/layered.toml")),
     ("p2dq", include_str!("../setups/p2dq.toml")),
