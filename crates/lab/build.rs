@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Files and directories, relative to this crate.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "../model/src",
     "../workload/src",
     "../sched/src",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 11] = [
     "../scx-native/src",
     "../scx-native/include",
     "../run/src",
+    "../core/src",
     "../sim/src",
     "../../machines",
 ];
