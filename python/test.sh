@@ -22,12 +22,14 @@ command -v "$PYTHON" >/dev/null 2>&1 || skip "$PYTHON is not installed (apt-get 
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$here/../target}"
 venv=${SCHEDLAB_VENV:-$CARGO_TARGET_DIR/python-venv}
-if [ ! -f "$venv/ready" ]; then
+packages="maturin>=1.7,<2 pytest hypothesis pyarrow>=14 gymnasium>=1.0 numpy distributed>=2024.1
+    tqdm optuna>=3.5 nbclient nbformat anywidget>=0.9 ipykernel pandas>=2.2 polars"
+if [ "$(cat "$venv/ready" 2>/dev/null)" != "$packages" ]; then
     "$PYTHON" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.7,<2' pytest \
-        hypothesis pyarrow 'gymnasium>=1.0' numpy ||
+    # shellcheck disable=SC2086 # one word a package
+    "$venv/bin/pip" install --quiet --disable-pip-version-check $packages ||
         skip "pip cannot install what the tests need (no network?)"
-    touch "$venv/ready"
+    echo "$packages" > "$venv/ready"
 fi
 PATH="$venv/bin:$PATH"
 export PATH
@@ -38,5 +40,9 @@ cargo fmt --check
 cargo clippy --locked --quiet -- -D warnings
 MATURIN_PEP517_ARGS="--profile dev --locked" pip install --quiet --disable-pip-version-check \
     --no-build-isolation --no-deps --force-reinstall "$here"
+# The program of this build, whose stored results must be those of a sweep.
+if [ -x "$CARGO_TARGET_DIR/debug/schedlab" ]; then
+    export SCHEDLAB_PROGRAM="$CARGO_TARGET_DIR/debug/schedlab"
+fi
 # Not from the sources, but as installed.
 exec pytest -q --no-header -p no:cacheprovider -rs tests --doctest-modules --pyargs schedlab

@@ -12,11 +12,18 @@ Times are whole nanoseconds of simulated time in results, and text with a unit (
 nanoseconds in arguments. The same request gives the same bytes as the program ``schedlab sim``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._core import END_NAMES, STATE_NAMES, SchedlabError, Table, Task, __version__
 from .policy import Policy
 from .result import Digest, Result, Warning
-from .run import explain, machines, request, schedulers, simulate, validate, workloads
+from .run import explain, machines, measures, request, schedulers, simulate, validate, workloads
 from .workload import Workload
+
+if TYPE_CHECKING:
+    from .sweeps import Sweep, open_sweep, sweep
 
 __all__ = [
     "END_NAMES",
@@ -25,6 +32,7 @@ __all__ = [
     "Policy",
     "Result",
     "SchedlabError",
+    "Sweep",
     "Table",
     "Task",
     "Warning",
@@ -32,9 +40,27 @@ __all__ = [
     "__version__",
     "explain",
     "machines",
+    "measures",
+    "open_sweep",
     "request",
     "schedulers",
     "simulate",
+    "sweep",
     "validate",
     "workloads",
 ]
+
+# What needs other packages is imported when it is first used.
+_LATE = {
+    "Sweep": "sweeps",
+    "open_sweep": "sweeps",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_LATE[name]}", __name__), name)

@@ -43,6 +43,17 @@ class Table:
 class Task:
     """A task, as a scheduler written in Python sees it."""
 
+    def __init__(
+        self,
+        id: int,
+        name: str = "task",
+        nice: int = 0,
+        policy: str = "OTHER",
+        prio: int = 120,
+        cpu: int = 0,
+        ran_ns: int = 0,
+        released_ns: int = 0,
+    ) -> None: ...
     id: int
     """Number, in order of creation."""
     name: str
@@ -102,6 +113,40 @@ class Episode:
     def measures_json(self) -> str:
         """The measures so far, as JSON."""
 
+@final
+class Plan:
+    """All runs of an experiment file, each with the key that identifies its stored result."""
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        host_cpus: str,
+        folder: str | None = None,
+        files: dict[str, str] | None = None,
+        runs_max: int | None = None,
+    ) -> None: ...
+    keys: list[str]
+    """The key of each run, by which a stored result is known."""
+    key: str
+    """The key of the whole plan."""
+    title: str
+    """Title of the experiment file, or else its name."""
+    notes: list[str]
+    """Remarks about runs that the plan leaves out."""
+    files: dict[str, str]
+    """Text of each file that the experiment names."""
+    parameters: list[str]
+    """Names of parameters, axes and tunables."""
+    def __len__(self) -> int: ...
+    def describe(self, index: int) -> tuple[str, str, str, int, int, int, list[str | None]]:
+        """What a run is: experiment, scheduler, workload, CPUs, seed, repetition, and the value of
+        each parameter."""
+
+    def run(self, index: int) -> tuple[str | None, list[float | None], str | None]:
+        """Make a run. Its result as stored (JSON) and the value of each measure, or else the text
+        of its error."""
+
 def simulate(
     request: str,
     policy: Callable[[], object] | None = None,
@@ -112,3 +157,7 @@ def explain(request: str, ask: str) -> str: ...
 def list_schedulers() -> str: ...
 def list_workloads() -> str: ...
 def list_machines() -> list[str]: ...
+def list_measures() -> list[tuple[str, str]]: ...
+def t_975(degrees: int) -> float: ...
+def program() -> tuple[str, str]: ...
+def timeline_script() -> str: ...

@@ -183,3 +183,8 @@ def workloads() -> list[dict[str, Any]]:
 def machines() -> list[str]:
     """The names of the modelled machines."""
     return _core.list_machines()
+
+
+def measures() -> dict[str, str]:
+    """Unit of every measure of a run: ``ns``, ``1/s``, ``count``, or ``1`` for a ratio."""
+    return dict(_core.list_measures())

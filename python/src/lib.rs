@@ -5,6 +5,7 @@
 mod columns;
 mod environment;
 mod error;
+mod plan;
 mod policy;
 
 use columns::Table;
@@ -177,10 +178,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Task>()?;
     module.add_class::<environment::Episode>()?;
     module.add_class::<environment::Candidate>()?;
+    module.add_class::<plan::Plan>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(list_schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::list_measures, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::t_975, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::program, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::timeline_script, module)?)?;
     module.add_function(wrap_pyfunction!(list_machines, module)?)
 }
