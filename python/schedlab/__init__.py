@@ -23,15 +23,21 @@ from .run import explain, machines, measures, request, schedulers, simulate, val
 from .workload import Workload
 
 if TYPE_CHECKING:
+    from .scoring import CaseScore, Score, score
+    from .suite import Case, Suite
     from .sweeps import Sweep, open_sweep, sweep
 
 __all__ = [
     "END_NAMES",
     "STATE_NAMES",
+    "Case",
+    "CaseScore",
     "Digest",
     "Policy",
     "Result",
     "SchedlabError",
+    "Score",
+    "Suite",
     "Sweep",
     "Table",
     "Task",
@@ -44,6 +50,7 @@ __all__ = [
     "open_sweep",
     "request",
     "schedulers",
+    "score",
     "simulate",
     "sweep",
     "validate",
@@ -52,8 +59,13 @@ __all__ = [
 
 # What needs other packages is imported when it is first used.
 _LATE = {
+    "Case": "suite",
+    "CaseScore": "scoring",
+    "Score": "scoring",
+    "Suite": "suite",
     "Sweep": "sweeps",
     "open_sweep": "sweeps",
+    "score": "scoring",
     "sweep": "sweeps",
 }
 

@@ -49,6 +49,24 @@ pub struct Task {
 
 #[pymethods]
 impl Task {
+    /// A task with these properties, for tests of policies.
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (id, name="task".into(), nice=0, policy="OTHER".into(), prio=120, cpu=0,
+        ran_ns=0, released_ns=0))]
+    fn new(
+        id: u32,
+        name: String,
+        nice: i8,
+        policy: String,
+        prio: i32,
+        cpu: u32,
+        ran_ns: u64,
+        released_ns: u64,
+    ) -> Self {
+        Self { id, name, nice, policy, prio, cpu, ran_ns, released_ns }
+    }
+
     fn __repr__(&self) -> String {
         format!("Task({}, {:?})", self.id, self.name)
     }
