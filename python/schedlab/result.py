@@ -137,6 +137,13 @@ class Result:
         """The timeline of the CPUs as SVG. It needs ``keep="slices"``."""
         return svg(self, width)
 
+    def widget(self) -> Any:
+        """The report's timeline for notebooks, with zoom and hover. It needs ``keep="slices"`` and
+        the extra ``notebook``."""
+        from .widget import Timeline
+
+        return Timeline(self)
+
     def __repr__(self) -> str:
         makespan = self.totals.get("makespan_ns")
         ended = f"makespan {makespan} ns" if makespan is not None else f"until {self.end_ns} ns"
