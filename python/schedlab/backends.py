@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import concurrent.futures
-import multiprocessing
+import pickle
+import queue
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
+
+from . import worker
 
 
 class Lost(Exception):
@@ -76,26 +80,48 @@ class OnExecutor(Backend):
 
 
 class Processes(OnExecutor):
-    """Processes of this machine. If one dies, all begin anew."""
+    """Processes of this machine. One that dies is replaced."""
 
     def __init__(self, workers: int) -> None:
-        super().__init__(self._begin(workers), workers)
+        # A thread for each process, which waits for its answer.
+        super().__init__(concurrent.futures.ThreadPoolExecutor(workers), workers)
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes] | None] = queue.SimpleQueue()
+        for _ in range(workers):
+            self._idle.put(None)
 
     @staticmethod
-    def _begin(workers: int) -> concurrent.futures.Executor:
-        context = multiprocessing.get_context("spawn")
-        return concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
+    def _begin() -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen([sys.executable, worker.__file__], stdin=pipe, stdout=pipe)
+        assert process.stdin is not None
+        pickle.dump(sys.path, process.stdin)
+        return process
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self._executor.submit(self._call, function, args)
+
+    def _call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        process = self._idle.get() or self._begin()
+        assert process.stdin is not None and process.stdout is not None
         try:
-            return super().submit(function, *args)
-        except BrokenProcessPool:
-            self.close()
-            self._executor = self._begin(self._slots)
-            return super().submit(function, *args)
+            pickle.dump((function, args), process.stdin)
+            process.stdin.flush()
+            is_ok, answer = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            process.kill()
+            self._idle.put(None)
+            raise Lost(f"process {process.pid} ended with {process.wait()}") from error
+        self._idle.put(process)
+        if not is_ok:
+            raise answer
+        return answer
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
+        while not self._idle.empty():
+            process = self._idle.get()
+            if process is not None:
+                process.communicate()
 
 
 class Dask(Backend):

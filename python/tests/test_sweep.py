@@ -3,11 +3,11 @@
 
 import hashlib
 import json
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow
@@ -151,13 +151,19 @@ def test_a_parameter_of_the_text_changes_some_keys_only(serial, tmp_path):
 
 
 def kill_one(killed):
-    """A progress function that kills a worker process when half of the runs have ended."""
+    """A progress function that kills a worker process when a quarter of the runs have ended."""
+    psutil = pytest.importorskip("psutil")
 
     def tell(done, total):
         if not killed and done >= total // 4:
-            child = multiprocessing.active_children()[0]
-            killed.append(child.pid)
-            os.kill(child.pid, signal.SIGKILL)
+            workers = [
+                child
+                for child in psutil.Process().children()
+                if any("worker.py" in word for word in child.cmdline())
+            ]
+            assert len(workers) == 2
+            killed.append(workers[0].pid)
+            os.kill(workers[0].pid, signal.SIGKILL)
 
     return tell
 
@@ -214,8 +220,21 @@ def test_a_killed_worker_of_dask_loses_and_doubles_nothing(tmp_path):
     same_results(opened, tmp_path)
 
 
-def test_ray_makes_the_same_files(serial, tmp_path):
+def test_a_script_needs_no_guard_and_leaves_no_process(tmp_path):
+    """The processes of ``workers`` do not run the caller's script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import schedlab\nprint(schedlab.sweep({EXPERIMENT!r}, 'out', workers=2))\n"
+    )
+    command = [sys.executable, script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.count("48 of 48 runs") == 1, done.stderr
+
+
+def test_ray_makes_the_same_files(serial, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
+    # Its workers would find the sources of the package in this directory.
+    monkeypatch.chdir(tmp_path)
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         opened = schedlab.sweep(EXPERIMENT, tmp_path / "out", client=ray)
