@@ -98,7 +98,7 @@ class Scoreboard:
             columns[workload][scheduler][block] = math.nan if value is None else value
         for workload, found in columns.items():
             board._add(workload, found, lost, floor)
-        board.left_out = [f"{who} under {what}: {why}" for (who, what), why in lost.items()]
+        board.left_out = _grouped(lost)
         return board
 
     def _add(
@@ -204,6 +204,18 @@ class Scoreboard:
 
     def _repr_html_(self) -> str:
         return f"<div><style>{STYLE}</style>{self.html()}</div>"
+
+
+def _grouped(lost: dict[tuple[str, str], str]) -> list[str]:
+    """What has no cell; the schedulers of a workload as one, if more than three share a reason."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (scheduler, workload), why in lost.items():
+        groups[workload, why].append(scheduler)
+    lines = []
+    for (workload, why), found in groups.items():
+        names = [f"{len(found)} schedulers"] if len(found) > 3 else found
+        lines += [f"{name} under {workload}: {why}" for name in names]
+    return lines
 
 
 STYLE = """
