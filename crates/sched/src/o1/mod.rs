@@ -299,12 +299,7 @@ impl OrderOne {
             Woken::ByInterrupt => waited,
             Woken::No | Woken::Uninterruptible => return,
         };
-        if entry.is_rt() {
-            if self.scale.rules.requeues_woken_rt {
-                let prio = entry.prio;
-                self.arrays.remove(task);
-                self.arrays.add(cpu, Side::Active, task, prio);
-            }
+        if entry.is_rt() && !self.scale.rules.requeues_woken_rt {
             return;
         }
         let (old_prio, until) = (entry.prio, entry.timestamp + counted);

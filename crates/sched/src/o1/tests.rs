@@ -375,6 +375,25 @@ fn a_woken_real_time_task_loses_its_place_only_in_2_6_0() {
     }
 }
 
+/// In 2.6.0 the wait of a woken real-time task counts as sleep too. It shows when the task gives
+/// up its policy.
+#[test]
+fn a_real_time_tasks_wait_counts_as_sleep_only_in_2_6_0() {
+    // 128 ms of waiting, of which 38 count, ten times.
+    for (rules, sleep_avg) in ALL.into_iter().zip([380 * MS, 0, 0]) {
+        let mut kernel = Kernel::new(rules, 1);
+        let fifo =
+            |rt_priority| SchedAttr { policy: Policy::Fifo, rt_priority, ..SchedAttr::default() };
+        let [better, a] = [fifo(20), fifo(10)].map(|attr| kernel.task(C0, attr));
+        kernel.run(better);
+        kernel.wake(a);
+        kernel.pass(128 * MS);
+        kernel.sleep(TaskState::Sleeping);
+        assert_eq!(kernel.core.rq(C0).curr, Some(a), "{}", rules.name);
+        assert_eq!(kernel.entry(a).sleep_avg, sleep_avg, "{}", rules.name);
+    }
+}
+
 #[test]
 fn section_3_10_nice_and_policy() {
     for (rules, prio) in ALL.into_iter().zip([110, 110, 105]) {
