@@ -11,7 +11,7 @@ use common::workloads::{all, bursts, nice, policy, task};
 use common::{Case, MS, Run};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Workload,
+    Amount, Costs, LoopCount, Machine, Op, Policy, Program, Release, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 use schedlab_sched::{Claims, Scheduler};
@@ -118,6 +118,19 @@ fn section_2_9_a_sleeper_saves_ticks_and_preempts() {
     let sleeper = TaskSpec { is_process: true, ..task("S", nice(0), sleeper) };
     let run = simulate(vec![sleeper, hog("H", 0)], IN_ORDER, 48);
     assert_eq!(turns(&run), "B24+5ms A10+5ms B12 A1");
+}
+
+/// Released at 205 ms beside a hog, which has begun an epoch every 6 ticks: a forked task starts
+/// with 6 ticks, one that existed and is woken (wake_up_process) has saved 11.
+#[test]
+fn a_task_that_the_launcher_wakes_has_slept_through_the_epochs() {
+    for (release, expected) in
+        [(Release::Fork, "A20+5ms B5+5ms A"), (Release::Wakeup, "A20+5ms B10+5ms A")]
+    {
+        let late = TaskSpec { release, release_ns: Amount::Constant(205 * MS), ..hog("B", 0) };
+        let run = simulate(vec![hog("A", 0), late], IN_ORDER, 36);
+        assert!(turns(&run).starts_with(expected), "{release:?}: {}", turns(&run));
+    }
 }
 
 #[test]

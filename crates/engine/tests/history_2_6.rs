@@ -14,7 +14,8 @@ use schedlab_metrics::TaskMeasures;
 use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
+    Amount, CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, Release, TaskSpec, Topology,
+    Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -67,6 +68,25 @@ fn sleepers_that_are_due_at_a_tick_wake_after_it_before_2_6_24() {
         let late = TaskSpec { release_ns: Amount::Constant(first_slice * MS), ..rr("B") };
         let until = expected.split(' ').map(|turn| turn[1..].parse::<u64>().unwrap()).sum();
         assert_eq!(turns(scheduler, vec![rr("A"), late], until), expected, "{scheduler}");
+    }
+}
+
+/// B is released beside a hog. Forked, it waits for the end of the hog's slice. Woken, it has slept
+/// since the start of the run, which makes it interactive (wake_up_process).
+#[test]
+fn a_task_that_the_launcher_wakes_has_slept_since_the_start() {
+    for (scheduler, forked, woken) in [
+        (FIRST, "A612 B102", "A550 B164"),
+        ("linux-2.6.11", "A600 B100", "A550 B164"),
+        // Here a sleep counts once only: enough to preempt, not to keep the CPU.
+        ("linux-2.6.22", "A600 B100", "A550 B100 A50"),
+    ] {
+        for (release, expected) in [(Release::Fork, forked), (Release::Wakeup, woken)] {
+            let late = TaskSpec { release, release_ns: Amount::Constant(550 * MS), ..hog("B", 0) };
+            let until = expected.split(' ').map(|turn| turn[1..].parse::<u64>().unwrap()).sum();
+            let text = turns(scheduler, vec![hog("A", 0), late], until);
+            assert_eq!(text, expected, "{scheduler}, {release:?}");
+        }
     }
 }
 

@@ -13,7 +13,8 @@
 //!
 //! Where the rules are incomplete:
 //!
-//! - A task released by the launcher has no parent: it starts with a whole slice and without sleep.
+//! - A task forked by the launcher has no parent: it starts with a whole slice and without sleep.
+//!   One that the launcher wakes had these at the start of the run, and has slept since.
 //! - If a child's attributes differ from its parent's, they are changed at once: the child then
 //!   goes to the tail of its own list.
 //! - When a fork uses the parent's last tick, the tick function runs for the parent only, without
@@ -354,7 +355,8 @@ impl SchedClass for OrderOne {
         self.arrays.add_task();
         self.tasks.push(Entry {
             sleep_avg: 0,
-            timestamp: core.now,
+            // If the launcher wakes it, it has slept since the start; a fork sets the time anew.
+            timestamp: 0,
             last_ran: 0,
             time_slice: 0,
             credit: 0,
@@ -506,6 +508,7 @@ impl SchedClass for OrderOne {
     }
 
     fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+        self.tasks[task.index()].timestamp = core.now;
         if let Some(parent) = parent {
             self.fork(core, cpu, task, parent);
         }

@@ -14,8 +14,9 @@
 //!
 //! Where the rules are incomplete:
 //!
-//! - A task released by the launcher has no parent whose ticks it could share: it starts with those
-//!   of its nice value, as at the start of an epoch.
+//! - A task forked by the launcher has no parent whose ticks it could share: it starts with those
+//!   of its nice value, as at the start of an epoch. One that the launcher wakes had these at the
+//!   start of the run. It has slept since, so every epoch has given it new ticks.
 //! - A child's rest of ticks goes to its parent when it leaves its CPU for the last time. A parent
 //!   in wait() runs next at that time; a parent that waits later gets it earlier than in the
 //!   kernel.
@@ -348,7 +349,8 @@ impl SchedClass for GlobalQueue {
             processor: t.cpu.0,
             mm: t.mm,
             counter: nice_to_ticks(self.hz, t.attr.nice),
-            epoch: self.epoch,
+            // If the launcher wakes it, it has slept since the start; a fork sets the epoch anew.
+            epoch: 0,
             ticks: 0,
             nice: 0,
             rt_priority: 0,
@@ -522,6 +524,8 @@ impl SchedClass for GlobalQueue {
     }
 
     fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+        let epoch = self.epoch;
+        self.entry(task).epoch = epoch;
         self.entry(task).processor = cpu.0;
         let Some(parent) = parent else { return };
         self.settle(parent);
