@@ -72,6 +72,14 @@ const CACHE_DECAY: Tunable = Tunable::new(
            the kernel computes 1 to 3 ms from the size of the cache)",
 );
 
+const UNSIGNED_LONG: Tunable = Tunable::new(
+    "unsigned_long",
+    TunableKind::words(&["64", "32"]),
+    0,
+    "bits of the kernel's unsigned long, in which it counts sleep in ns: with 32 (i386) the \
+           count wraps at 4.295 s",
+);
+
 const CLAIMS: Claims = Claims {
     work_conserving: true,
     // Interactive tasks may keep expired ones waiting for a second for each runnable task.
@@ -94,7 +102,7 @@ pub fn linux_2_6_0() -> Scheduler {
         claims: CLAIMS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 0)),
         costs: Costs::DEFAULT,
-        tunables: vec![SYNC_WAKEUPS, CACHE_DECAY],
+        tunables: vec![SYNC_WAKEUPS, CACHE_DECAY, UNSIGNED_LONG],
         digest: None,
         make: Make::new(|options, machine, _| {
             let cache_decay = options.get(&CACHE_DECAY.name);
@@ -123,7 +131,7 @@ pub fn linux_2_6_11() -> Scheduler {
         claims: CLAIMS_OF_DOMAINS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 11)),
         costs: Costs::DEFAULT,
-        tunables: vec![SYNC_WAKEUPS, CACHE_HOT],
+        tunables: vec![SYNC_WAKEUPS, CACHE_HOT, UNSIGNED_LONG],
         digest: None,
         make: Make::new(|options, machine, _| {
             let cache_hot = options.get(&CACHE_HOT.name);
@@ -238,6 +246,8 @@ const FRESH: Cpu = Cpu {
 pub struct OrderOne {
     scale: Scale,
     honours_sync: bool,
+    /// Greatest value of the kernel's unsigned long.
+    ulong_max: Nanos,
     arrays: Arrays,
     tasks: Vec<Entry>,
     cpus: Vec<Cpu>,
@@ -252,6 +262,10 @@ impl OrderOne {
         Self {
             scale: Scale::new(rules, machine.hz, nr_cpus),
             honours_sync: options.get(&SYNC_WAKEUPS.name) == 1,
+            ulong_max: match options.get(&UNSIGNED_LONG.name) {
+                1 => u32::MAX.into(),
+                _ => Nanos::MAX,
+            },
             arrays: Arrays::new(nr_cpus),
             tasks: Vec::new(),
             cpus: vec![FRESH; nr_cpus as usize],

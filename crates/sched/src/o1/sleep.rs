@@ -39,14 +39,19 @@ impl OrderOne {
         MAX_BONUS.saturating_sub(self.scale.current_bonus(entry.sleep_avg)).max(1)
     }
 
+    /// What an unsigned long of the kernel keeps of `value`: its lower bits.
+    fn ulong(&self, value: Nanos) -> Nanos {
+        value & self.ulong_max
+    }
+
     /// Limits sleep in an uninterruptible wait: it makes a task at most just interactive.
     fn limited(&mut self, task: TaskId, slept: Nanos, limit: Nanos) -> Nanos {
-        let entry = &mut self.tasks[task.index()];
+        let entry = &self.tasks[task.index()];
         if entry.sleep_avg >= limit {
             return 0;
         }
-        if entry.sleep_avg + slept >= limit {
-            entry.sleep_avg = limit;
+        if self.ulong(entry.sleep_avg.saturating_add(slept)) >= limit {
+            self.tasks[task.index()].sleep_avg = limit;
             return 0;
         }
         slept
@@ -63,7 +68,7 @@ impl OrderOne {
             self.tasks[task.index()] = entry;
             return;
         }
-        slept *= self.multiplier(&entry);
+        slept = self.ulong(slept * self.multiplier(&entry));
         if entry.credit < -CREDIT_LIMIT {
             let slice = self.scale.timeslice(entry.static_prio);
             slept = slept.min(Nanos::from(slice) * self.scale.tick);
@@ -71,8 +76,9 @@ impl OrderOne {
         if entry.woken == Woken::Uninterruptible && entry.credit <= CREDIT_LIMIT {
             slept = self.limited(task, slept, limit);
         }
+        let sum = self.ulong(self.tasks[task.index()].sleep_avg + slept);
         let entry = &mut self.tasks[task.index()];
-        entry.sleep_avg += slept;
+        entry.sleep_avg = sum;
         if entry.sleep_avg > most {
             entry.sleep_avg = most;
             entry.earn_credit();
@@ -89,18 +95,18 @@ impl OrderOne {
             self.tasks[task.index()].sleep_avg = most - slice;
             return;
         }
-        slept *= self.multiplier(&entry);
+        slept = self.ulong(slept * self.multiplier(&entry));
         if entry.woken == Woken::Uninterruptible {
             slept = self.limited(task, slept, limit);
         }
-        let entry = &mut self.tasks[task.index()];
-        entry.sleep_avg = (entry.sleep_avg + slept).min(most);
+        let sum = self.ulong(self.tasks[task.index()].sleep_avg + slept);
+        self.tasks[task.index()].sleep_avg = sum.min(most);
     }
 
     fn add_plain(&mut self, task: TaskId, slept: Nanos) {
         let entry = self.tasks[task.index()];
         let ceiling = self.scale.interactive_sleep(entry.static_prio);
-        let mut slept = slept;
+        let mut slept = self.ulong(slept);
         if slept > ceiling && entry.sleep_avg < ceiling {
             let entry = &mut self.tasks[task.index()];
             entry.sleep_avg = ceiling.min(self.scale.max_sleep);
@@ -111,8 +117,8 @@ impl OrderOne {
             slept = self.limited(task, slept, ceiling);
         }
         let most = self.scale.max_sleep;
-        let entry = &mut self.tasks[task.index()];
-        entry.sleep_avg = entry.sleep_avg.saturating_add(slept).min(most);
+        let sum = self.ulong(self.tasks[task.index()].sleep_avg.saturating_add(slept));
+        self.tasks[task.index()].sleep_avg = sum.min(most);
     }
 
     /// The time since its timestamp that `schedule` charges to a task.

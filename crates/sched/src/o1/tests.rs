@@ -174,6 +174,35 @@ fn section_3_5_interactive_credits() {
     }
 }
 
+/// With 32 bits ten times 430 ms wrap at 4.295 s, and so may the sum; in 2.6.22, which multiplies
+/// nothing, 4.3 s of sleep do.
+#[test]
+fn an_unsigned_long_of_32_bits_wraps() {
+    let wrapped = 4_300 * MS - (1 << 32);
+    let (v0, v11, v22) = (Rules::LINUX_2_6_0, Rules::LINUX_2_6_11, Rules::LINUX_2_6_22);
+    for (rules, before, slept, wide, narrow) in [
+        (v0, 0, 429, 1_020 * MS, 1_020 * MS),
+        (v0, 0, 430, 1_020 * MS, wrapped),
+        (v11, 0, 429, 1_000 * MS, 1_000 * MS),
+        (v11, 0, 430, 1_000 * MS, wrapped),
+        (v11, 99, 425, 1_000 * MS, 4_349 * MS - (1 << 32)),
+        (v11, 0, 800, 900 * MS, 900 * MS),
+        (v22, 0, 4_290, 799 * MS, 799 * MS),
+        (v22, 0, 4_300, 799 * MS, wrapped),
+    ] {
+        for (ulong_max, sleep_avg) in [(Nanos::MAX, wide), (u32::MAX.into(), narrow)] {
+            let mut kernel = Kernel::new(rules, 1);
+            kernel.o1.ulong_max = ulong_max;
+            let task = kernel.normal(0);
+            kernel.entry(task).sleep_avg = before * MS;
+            kernel.pass(slept * MS);
+            kernel.wake(task);
+            let got = kernel.entry(task).sleep_avg;
+            assert_eq!(got, sleep_avg, "{}: {before} ms, {slept} ms, {ulong_max}", rules.name);
+        }
+    }
+}
+
 #[test]
 fn section_3_6_the_wait_on_the_queue_counts_in_part() {
     for rules in DOMAINS {
