@@ -9,14 +9,22 @@
 //! of its quantum. A task that uses a whole quantum moves to the tail of the next queue (in the
 //! last queue to its own tail). A task that blocks or yields before that stays in its queue. With
 //! `accounting turn` it gets a whole quantum next time. With `accounting allotment` it continues
-//! with the rest, and moves down when its slices in the queue add up to the quantum. A burst that
-//! ends exactly with the quantum ends the task's turn like any other block. At each multiple of the
-//! boost interval every task, running and sleeping ones included, moves to queue 0. Waiting tasks
-//! move in their order, from the best queue to the worst. A running task from a lower queue starts
-//! a quantum of queue 0 on its CPU.
+//! with the rest, and moves down when its slices in the queue add up to the quantum. `allotment`
+//! lets it use several quanta before it moves down, each followed by a return to the tail. A burst
+//! that ends exactly with the quantum ends the task's turn like any other block. At each multiple
+//! of the boost interval every task, running and sleeping ones included, moves to queue 0. Waiting
+//! tasks move in their order, from the best queue to the worst. A running task from a lower queue
+//! starts a quantum of queue 0 on its CPU.
 //!
 //! A boost costs O(CPUs), not O(tasks). An entry records the number of boosts before it (its
 //! epoch), and entries of earlier epochs sort before all later ones. That is the order above.
+//!
+//! Three of these rules are choices that the textbooks leave open. With `conventions ostep` they
+//! are those of mlfq.py, the simulator that goes with "Three Easy Pieces" (ostep-homework,
+//! cpu-sched-mlfq): a task whose quantum ends is queued before tasks that arrive at that time; a
+//! quantum that ends with the burst is used up; and a boost moves the tasks of queue 0 first, then
+//! those of the worst queue up to the second-best, running ones at their place among them, each
+//! with a whole quantum. Such a boost costs O(tasks).
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -24,7 +32,7 @@ use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
-use crate::textbook::pool::Ordered;
+use crate::textbook::pool::{Ordered, Pool};
 use crate::textbook::rr::{QUANTUM_MAX, QUANTUM_MIN};
 use crate::textbook::rules::{Discipline, Ring, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
@@ -96,7 +104,23 @@ const TUNABLES: &[Tunable] = &[
         0,
         "a quantum counts for one turn, or for all stays in the queue together",
     ),
+    Tunable::new(
+        "allotment",
+        TunableKind::Count { min: 1, max: 1_000 },
+        1,
+        "number of quanta that a task may use in a queue before it moves to the next",
+    ),
+    Tunable::new(
+        "conventions",
+        TunableKind::words(&["schedlab", "ostep"]),
+        0,
+        "what textbooks leave open (simultaneous events, the order of a boost): as described for \
+           this scheduler, or as in OSTEP's simulator mlfq.py",
+    ),
 ];
+
+/// Distance of places at the tail of queues with `conventions ostep`, so that others fit between.
+const SPREAD: i64 = 1 << 20;
 
 /// Registry entry.
 pub fn scheduler() -> Scheduler {
@@ -139,8 +163,14 @@ struct Standing {
     epoch: u64,
     /// Used part of its quantum.
     used: Nanos,
+    /// Quanta that it has used up in its queue.
+    quanta: u32,
     /// Its key while it waits.
     key: Key,
+    /// While it runs: since when.
+    running_since: Option<Nanos>,
+    /// The place to which a boost moves it when its turn ends (`conventions ostep`).
+    boosted_to: Option<i64>,
 }
 
 /// The rules.
@@ -151,7 +181,13 @@ struct Mlfq {
     boost: Nanos,
     entry: u8,
     by_allotment: bool,
+    allotment: u32,
+    /// Whether what textbooks leave open is as in OSTEP's mlfq.py.
+    ostep: bool,
     sequence: Sequence,
+    /// The time of the last arrivals, the place of the first of them, and the number of tasks that
+    /// were queued before it at that time.
+    arrivals: (Nanos, i64, i64),
     standings: Vec<Standing>,
 }
 
@@ -173,7 +209,10 @@ impl Mlfq {
             boost: options.get("boost"),
             entry: options.get("entry").min(queues as u64 - 1) as u8,
             by_allotment: options.get("accounting") == 1,
+            allotment: options.get("allotment") as u32,
+            ostep: options.get("conventions") == 1,
             sequence: Sequence::default(),
+            arrivals: (Nanos::MAX, 0, 0),
             standings: Vec::new(),
         }
     }
@@ -197,15 +236,22 @@ impl Mlfq {
             standing.epoch = epoch;
             standing.queue = 0;
             standing.used = 0;
+            standing.quanta = 0;
         }
         boosted
     }
 
-    fn fall(&mut self, task: TaskId) {
+    /// Handles a quantum of `task` that is used up: after the last of its allotment it falls.
+    fn use_quantum(&mut self, task: TaskId) {
         let last = self.quanta.len() as u8 - 1;
+        let allotment = self.allotment;
         let standing = &mut self.standings[task.index()];
-        standing.queue = (standing.queue + 1).min(last);
         standing.used = 0;
+        standing.quanta += 1;
+        if standing.quanta >= allotment {
+            standing.quanta = 0;
+            standing.queue = (standing.queue + 1).min(last);
+        }
     }
 
     /// Counts `ran` ns of a turn that ended for the reason `why`.
@@ -216,16 +262,94 @@ impl Mlfq {
         let whole = self.quanta[usize::from(self.standings[task.index()].queue)];
         let standing = &mut self.standings[task.index()];
         standing.used = standing.used.saturating_add(ran);
+        let is_used_up = whole.is_some_and(|whole| standing.used >= whole);
         match why {
             TurnEnd::Preempted => {}
-            TurnEnd::Expired => self.fall(task),
-            TurnEnd::Yielded | TurnEnd::Blocked if self.by_allotment => {
-                if whole.is_some_and(|whole| standing.used >= whole) {
-                    self.fall(task);
+            TurnEnd::Expired => self.use_quantum(task),
+            TurnEnd::Yielded | TurnEnd::Blocked => {
+                if !self.by_allotment {
+                    (standing.used, standing.quanta) = (0, 0);
+                }
+                if is_used_up && (self.by_allotment || self.ostep) {
+                    self.use_quantum(task);
                 }
             }
-            TurnEnd::Yielded | TurnEnd::Blocked => standing.used = 0,
         }
+    }
+
+    /// A place at the tail.
+    fn tail(&mut self) -> i64 {
+        self.sequence.next_tail() * if self.ostep { SPREAD } else { 1 }
+    }
+
+    /// The place of a task that arrives at `now`.
+    fn arrive(&mut self, now: Nanos) -> i64 {
+        let place = self.tail();
+        if self.arrivals.0 != now {
+            self.arrivals = (now, place, 0);
+        }
+        place
+    }
+
+    /// The place of a task whose quantum ends at `now`.
+    fn expire(&mut self, now: Nanos) -> i64 {
+        let (at, first, nr_before) = &mut self.arrivals;
+        if self.ostep && *at == now {
+            *nr_before += 1;
+            return *first - SPREAD + *nr_before;
+        }
+        self.tail()
+    }
+
+    /// A boost with `conventions ostep`: moves every task to queue 0. Returns the running tasks of
+    /// lower queues, whose turns end.
+    fn boost_all(&mut self, core: &Core, pool: &mut Ordered<Key>) -> Vec<TaskId> {
+        let (epoch, last) = (self.epoch(core), self.quanta.len() as u8 - 1);
+        let tasks = (0..self.standings.len() as u32).map(TaskId);
+        let mut order: Vec<(u8, i64, TaskId)> = Vec::new();
+        for task in tasks {
+            let standing = &self.standings[task.index()];
+            let whole = self.quanta[usize::from(standing.queue)];
+            let (queue, place) = match standing.running_since {
+                Some(since) => {
+                    let used = standing.used + (core.now - since);
+                    let is_used_up = whole.is_some_and(|whole| used >= whole);
+                    match is_used_up {
+                        true if standing.quanta + 1 >= self.allotment => {
+                            ((standing.queue + 1).min(last), i64::MAX)
+                        }
+                        true => (standing.queue, i64::MAX),
+                        false if standing.queue == 0 => continue,
+                        false => (standing.queue, i64::MIN),
+                    }
+                }
+                None if pool.contains(task) => (standing.queue, standing.key.2),
+                None => continue,
+            };
+            // A task that arrives at this very time is in queue 0 already, and comes last.
+            let group = match queue {
+                _ if standing.epoch == epoch => u8::MAX,
+                0 => 0,
+                _ => last - queue + 1,
+            };
+            order.push((group, place, task));
+        }
+        order.sort_unstable();
+        let mut ended = Vec::new();
+        for (_, _, task) in order {
+            self.settle(core, task);
+            let place = self.tail();
+            let standing = &mut self.standings[task.index()];
+            if standing.running_since.is_some() {
+                standing.boosted_to = Some(place);
+                ended.push(task);
+            } else {
+                standing.key = (standing.epoch, standing.queue, place);
+                let key = standing.key;
+                pool.rekey(task, key);
+            }
+        }
+        ended
     }
 
     fn set_key(&mut self, task: TaskId, place: i64) {
@@ -243,9 +367,9 @@ impl Discipline for Mlfq {
         "mlfq"
     }
 
-    fn task_new(&mut self, core: &Core, task: TaskId) {
-        let epoch = self.epoch(core);
-        let standing = Standing { queue: self.entry, epoch, ..Standing::default() };
+    fn task_new(&mut self, _core: &Core, task: TaskId) {
+        // If the launcher wakes it, it has slept since the start.
+        let standing = Standing { queue: self.entry, epoch: 1, ..Standing::default() };
         self.standings.resize(task.index() + 1, standing);
     }
 
@@ -255,17 +379,31 @@ impl Discipline for Mlfq {
             self.standings[task.index()].epoch = self.epoch(core);
         }
         self.settle(core, task);
-        let place = self.sequence.next_tail();
+        let place = self.arrive(core.now);
         self.set_key(task, place);
     }
 
     fn requeue(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos) {
+        self.standings[task.index()].running_since = None;
+        if let Some(place) = self.standings[task.index()].boosted_to.take() {
+            self.set_key(task, place);
+            return;
+        }
         self.account(core, task, why, ran);
-        let place = self.sequence.after(why);
+        let place = match why {
+            TurnEnd::Preempted => self.sequence.next_head(),
+            TurnEnd::Expired => self.expire(core.now),
+            TurnEnd::Yielded | TurnEnd::Blocked => self.tail(),
+        };
         self.set_key(task, place);
     }
 
     fn leave(&mut self, core: &Core, task: TaskId, flags: DequeueFlags, ran: Option<Nanos>) {
+        let standing = &mut self.standings[task.index()];
+        standing.running_since = None;
+        if standing.boosted_to.take().is_some() {
+            return;
+        }
         if let Some(ran) = ran {
             let why = if flags.save { TurnEnd::Preempted } else { TurnEnd::Blocked };
             self.account(core, task, why, ran);
@@ -295,6 +433,7 @@ impl Discipline for Mlfq {
 
     fn begin_turn(&mut self, core: &Core, task: TaskId, _left: Option<Nanos>) -> Option<Nanos> {
         self.settle(core, task);
+        self.standings[task.index()].running_since = Some(core.now);
         let used = self.standings[task.index()].used;
         self.quantum(core, task).map(|whole| whole.saturating_sub(used))
     }
@@ -303,14 +442,18 @@ impl Discipline for Mlfq {
         if self.boost == 0 { None } else { self.epoch(core).checked_mul(self.boost) }
     }
 
-    fn ring(&mut self, _core: &Core, _pool: &mut Self::Pool) -> Ring {
-        Ring::Refresh
+    fn ring(&mut self, core: &Core, pool: &mut Self::Pool) -> Ring {
+        if self.ostep { Ring::End(self.boost_all(core, pool)) } else { Ring::Refresh }
     }
 
     fn refresh(&mut self, core: &Core, task: TaskId) -> bool {
         let queue = self.standings[task.index()].queue;
         let used = self.standings[task.index()].used;
         let boosted = self.settle(core, task);
+        if boosted && self.ostep {
+            self.standings[task.index()].running_since = Some(core.now);
+            return true;
+        }
         if queue == 0 {
             // It is in the queue that a boost leads to, and continues with its quantum. Otherwise
             // the quantum would never end if the boost interval is shorter.

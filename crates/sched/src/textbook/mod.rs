@@ -332,6 +332,14 @@ impl<D: Discipline> Global<D> {
                 }
             }
             Ring::Refresh => self.refresh(core),
+            Ring::End(tasks) => {
+                for cpu in (0..core.nr_cpus()).map(CpuId) {
+                    if self.turns[cpu.index()].task.is_some_and(|task| tasks.contains(&task)) {
+                        self.end_turn_early(core, cpu, TurnEnd::Expired);
+                    }
+                }
+                self.refresh(core);
+            }
         }
         self.arm(core);
     }

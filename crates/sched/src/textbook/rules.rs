@@ -32,6 +32,8 @@ pub enum Ring {
     /// Running tasks for which [`Discipline::refresh`] returns true start a new quantum on their
     /// CPU.
     Refresh,
+    /// The turns of these running tasks end; for the other ones as [`Ring::Refresh`].
+    End(Vec<TaskId>),
 }
 
 /// The rules of one textbook scheduler. State of its own is indexed by task.
