@@ -152,7 +152,8 @@ fn section_4_7_nice_0_0() {
     let second = "A@1:6 B@1:6 A@1:6 B@1:6 A@3:6 B@3:6";
     assert_slots(&[0, 0], &format!("{} {second}", whole.join(" ")));
     assert_eq!(swaps(&[0, 0], 1_000), [240, 492, 744, 996]);
-    assert_eq!(share("sd-0.48", &[0, 0], 240 + 252 * 100), 5_000);
+    // Each switch at a tick costs 1 us, so after a thousand turns one is a tick shorter.
+    assert_eq!(share("sd-0.48", &[0, 0], 240 + 252 * 100), 5_001);
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn section_4_7_nice_0_19() {
     let alone: Vec<String> = (0..19).map(|at| format!("A@{}:6", 2 * at + 1)).collect();
     assert_slots(&[0, 19], &format!("{} B@39:3 A@39:6", alone.join(" ")));
     assert_eq!(swaps(&[0, 19], 400), [123, 255, 387]);
-    assert_eq!(share("sd-0.48", &[0, 19], 123 + 132 * 10_000), 9_545);
+    assert_eq!(share("sd-0.48", &[0, 19], 123 + 132 * 10_000), 9_546);
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn section_4_7_nice_0_5() {
     let start = "A@1:6 B@2:3 A@3:6 B@5:3 A@5:6 A@7:6 B@8:3 A@9:6 B@10:3";
     assert_slots(&[0, 5], start);
     assert_eq!(swaps(&[0, 5], 600), [165, 339, 513]);
-    assert_eq!(share("sd-0.48", &[0, 5], 165 + 174 * 1_000), 7_241);
+    assert_eq!(share("sd-0.48", &[0, 5], 165 + 174 * 1_000), 7_242);
 }
 
 #[test]
@@ -355,6 +356,49 @@ fn a_round_robin_task_is_renewed_at_a_tick_only() {
     let tasks = vec![rr("A"), rr("B"), fifo("C", 0, 500), fifo("D", 6_700, 100)];
     let (run, _) = simulate("sd-0.48", 1_000, &[], tasks, 12);
     assert_eq!(timeline(&run), "0C 0A 6D 6A 7B");
+}
+
+/// C makes A start 1 us late, so after 6 ms of ticks it has 1 us left and goes on for a tick. D
+/// interrupts A at a tick, which has charged A up to then: the switch costs the 1 us.
+#[test]
+fn a_switch_at_the_time_of_a_tick_costs_1_us() {
+    let fifo = |name, at_ms: u64, work_us: u64| {
+        late(name, policy(Policy::Fifo, 11), at_ms, burst(work_us * 1_000))
+    };
+    let mut tasks = hogs(&[0, 0]);
+    tasks.push(fifo("C", 0, 1));
+    let (run, _) = simulate("sd-0.48", 1_000, &[], tasks.clone(), 12);
+    assert_eq!(timeline(&run), "0C 0A 7B");
+    tasks.push(fifo("D", 3, 1_000));
+    let (run, _) = simulate("sd-0.48", 1_000, &[], tasks, 12);
+    assert_eq!(timeline(&run), "0C 0A 3D 4A 7B");
+}
+
+/// A fork shares out what the parent had at the last tick, and the pick that follows the fork of a
+/// process does not see what the parent has run since: schedule() charges it afterwards.
+#[test]
+fn a_fork_between_ticks_sees_the_time_of_the_last_tick() {
+    let fifo = late("C", policy(Policy::Fifo, 11), 0, burst(500 * 1_000));
+    // At the tick at 6 ms the parent has 0.5 ms left, at 6.7 ms it forks. It goes on to the tick.
+    let parent = ProgramBuilder::new().run(6_200_000).op(Op::Fork { task: 2 }).run(S).build();
+    let child = TaskSpec { instances: 0, is_process: true, ..task("D", nice(0), burst(10 * MS)) };
+    let parent = TaskSpec { is_process: true, ..task("P", nice(0), parent) };
+    let (run, _) = simulate("sd-0.48", 1_000, &[], vec![fifo, parent, child], 20);
+    assert_eq!(timeline(&run), "0A 0B 7C 8B 14C");
+}
+
+/// The kernel takes a number of ms for us, so a turn is over at the next tick; only the first one
+/// still has the quota of a new task. Nice -20 has 2.4 ms.
+#[test]
+fn idleprio_tasks_take_turns_at_every_tick() {
+    let idle = |value| {
+        let attr = SchedAttr { policy: Policy::Idle, ..nice(value) };
+        vec![task("I", attr, endless()), task("I", attr, endless())]
+    };
+    let (run, _) = simulate("sd-0.48", 1_000, &[], idle(0), 16);
+    assert_eq!(timeline(&run), "0A 6B 12A 13B 14A 15B");
+    let (run, _) = simulate("sd-0.48", 1_000, &[], idle(-20), 140);
+    assert_eq!(timeline(&run), "0A 60B 120A 123B 126A 128B 130A 133B 136A 138B");
 }
 
 #[test]

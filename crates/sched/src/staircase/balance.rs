@@ -41,14 +41,14 @@ impl Staircase {
     pub(super) fn load_weight(&self, kind: Kind, quota: i64, attr: &SchedAttr) -> u64 {
         let slots = match kind {
             Kind::Fifo | Kind::Rr => 20 * (40 + i64::from(attr.rt_priority)),
-            Kind::Normal | Kind::Batch => i64::from(SLOTS - matrix::user_priority(attr.nice)),
-            Kind::Idle => 1,
+            _ => i64::from(SLOTS - matrix::user_priority(attr.nice)),
         };
+        let scale = if kind == Kind::Idle { 1 } else { i64::from(SLOTS) };
         let per_ms = match self.rules {
             Rules::Sd => 1_000,
             Rules::Rsdl => 1,
         };
-        (quota * slots / per_ms * 40).max(1) as u64
+        (quota * slots / per_ms * scale).max(1) as u64
     }
 
     /// Adds the load of `task` to `cpu`, or subtracts it.

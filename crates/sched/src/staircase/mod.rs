@@ -20,12 +20,13 @@
 //!
 //! - A task released by the launcher has no parent: it starts a new rotation.
 //! - A child inherits its parent's slot and used part of the rotation, if it has the same policy
-//!   and nice value. Whether the kernel resets them is uncertain.
-//! - SCHED_IDLE is SD's SCHED_IDLEPRIO: such tasks run only when no other is runnable, in turns of
-//!   the quota of nice 19 (the length of these turns is uncertain). RSDL has neither it nor
-//!   SCHED_BATCH: both are SCHED_OTHER there.
-//! - Times are exact. The kernel's checks of its clock, which make a switch cost at least 1 us, are
-//!   left out.
+//!   and nice value.
+//! - SCHED_IDLE is SD's SCHED_IDLEPRIO: such tasks run only when no other is runnable. The kernel
+//!   gives them the ms of a rotation as a number of us, so a turn of nice 0 ends at the next tick.
+//!   RSDL has neither it nor SCHED_BATCH: both are SCHED_OTHER there.
+//! - The kernel doubts its clock: more than two ticks since the last charge at a tick, or more than
+//!   one at a switch, are wrong. Here a tick comes every 1/HZ, so neither happens. A time of 0 at a
+//!   switch counts as 1 us, as in the kernel.
 //!
 //! On several CPUs both balance like 2.6.22 ([`crate::balance::early`]); `balance.rs` has the
 //! differences.
@@ -203,7 +204,10 @@ impl Staircase {
         let entry = *self.entry(task);
         match entry.kind {
             Kind::Fifo | Kind::Rr => self.rt.add(cpu, task, usize::from(entry.rt_prio), false),
-            Kind::Idle => self.idle.add(cpu, task, 0, false),
+            Kind::Idle => {
+                self.entry_mut(task).begin_idle();
+                self.idle.add(cpu, task, 0, false);
+            }
             Kind::Normal | Kind::Batch => {
                 self.come_from(cpu, task);
                 match self.rules {
@@ -269,14 +273,27 @@ impl Staircase {
                 self.queue(cpu, task);
                 self.entry_mut(task).left += overrun;
             }
-            kind => {
+            Kind::Fifo | Kind::Rr => {
                 let entry = self.entry_mut(task);
                 entry.left += entry.quota;
                 entry.first_time_slice = false;
-                let lists = if kind == Kind::Idle { &mut self.idle } else { &mut self.rt };
-                lists.requeue(task, false);
+                self.rt.requeue(task, false);
+            }
+            Kind::Idle => {
+                self.entry_mut(task).renew_idle();
+                self.idle.requeue(task, false);
             }
         }
+    }
+
+    /// The task that `cpu` should run if only SCHED_IDLE tasks are runnable. Each such pick begins
+    /// a rotation, as going idle does, and does not look at the time that the task has left.
+    fn choose_idle(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let task = self.idle.first(cpu)?;
+        let rq = self.rq_mut(cpu);
+        rq.rotation += 1;
+        rq.reset_levels();
+        Some(task)
     }
 
     /// The task that `cpu` should run; swaps the arrays if needed.
@@ -290,7 +307,7 @@ impl Staircase {
                         self.rq_mut(cpu).swap();
                         continue;
                     }
-                    None => self.idle.first(cpu)?,
+                    None => return self.choose_idle(cpu),
                 },
             };
             if self.rules == Rules::Rsdl && self.entry(task).kind.has_slots() {
@@ -349,9 +366,6 @@ impl SchedClass for Staircase {
         task: TaskId,
         flags: DequeueFlags,
     ) -> bool {
-        if core.is_running(task) {
-            self.charge(core, task);
-        }
         core.sub_nr_running(cpu, 1);
         self.count_load(cpu, task, false);
         // A change of attributes leaves the task in its list until the change is known.
@@ -367,12 +381,18 @@ impl SchedClass for Staircase {
         if core.rq(cpu).nr_running == 1 {
             return;
         }
-        if self.entry(curr).kind.has_slots() {
-            self.slots.remove(curr);
-            self.queue_expired(cpu, curr);
-        } else {
-            self.rt.requeue(curr, false);
-            self.idle.requeue(curr, false);
+        match self.entry(curr).kind {
+            Kind::Normal | Kind::Batch => {
+                self.slots.remove(curr);
+                self.queue_expired(cpu, curr);
+            }
+            Kind::Idle => {
+                self.entry_mut(curr).begin_idle();
+                self.idle.requeue(curr, false);
+            }
+            Kind::Fifo | Kind::Rr => {
+                self.rt.requeue(curr, false);
+            }
         }
     }
 
@@ -401,24 +421,29 @@ impl SchedClass for Staircase {
     }
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        if let Some(prev) = core.rq(cpu).curr {
-            self.charge(core, prev);
-        }
         // Its migration thread runs first if it has work.
         let next = if self.is_pushing(cpu) { None } else { self.choose(cpu) };
         if let Some(next) = next
-            && self.entry(next).kind.has_slots()
+            && core.rq(cpu).curr == Some(next)
         {
+            self.charge_at_switch(core, next);
+        }
+        let has_slots = next.is_some_and(|next| self.entry(next).kind.has_slots());
+        if let Some(next) = next.filter(|_| has_slots) {
             self.enter_slot(cpu, next);
         }
         let rq = self.rq_mut(cpu);
-        let is_first = rq.rotation != rq.pick.rotation;
+        let is_first = rq.rotation != rq.pick.rotation && has_slots;
         rq.pick = Pick { task: next, rotation: rq.rotation, is_first };
         next
     }
 
-    fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
+    fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
         self.entry_mut(prev).last_ran = core.now;
+        // A change of its attributes puts the running task back at once and charges nothing.
+        if next != Some(prev) {
+            self.charge_at_switch(core, prev);
+        }
     }
 
     fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, first: bool) {
@@ -481,9 +506,8 @@ impl SchedClass for Staircase {
         }
     }
 
-    fn task_fork(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+    fn task_fork(&mut self, _core: &mut Core, _cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         if let Some(parent) = parent {
-            self.charge(core, parent);
             self.fork(task, parent);
         }
     }

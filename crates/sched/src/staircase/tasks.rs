@@ -5,7 +5,7 @@
 //! Source: 2.6.22-ck1, kernel/sched.c (`sched_fork`, `sched_exit`, `set_user_nice`,
 //! `setscheduler`); the model uses these rules for RSDL too.
 
-use super::{NO_ARRAY, Staircase, matrix, variants::Rules};
+use super::{NO_ARRAY, SLOTS, Staircase, matrix, variants::Rules};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
 
@@ -101,6 +101,21 @@ impl Entry {
         (self.kind, self.user, self.rt_prio) == (other.kind, other.user, other.rt_prio)
     }
 
+    /// Gives a SCHED_IDLE task (of SD) a new turn, less what it ran over in the last one. The
+    /// kernel takes a number of ms (`task_timeslice`) for us: 120 at nice 0, where a rotation gives
+    /// 120 ms.
+    pub fn renew_idle(&mut self) {
+        self.left += self.quota * i64::from(SLOTS - self.user) / 1_000;
+    }
+
+    /// Queues a SCHED_IDLE task: without time left it gets a whole turn.
+    pub fn begin_idle(&mut self) {
+        if self.left <= 0 {
+            self.left = 0;
+            self.renew_idle();
+        }
+    }
+
     /// Begins a rotation: all slots are free again, with a whole quota.
     pub fn begin_rotation(&mut self, rotation: u64) {
         self.used = 0;
@@ -120,7 +135,7 @@ impl Staircase {
             (Policy::Idle, Rules::Sd) => Kind::Idle,
             _ => Kind::Normal,
         };
-        let nice = if kind == Kind::Idle { 19 } else { attr.nice };
+        let nice = attr.nice;
         let quota = match (self.rules, kind) {
             (Rules::Sd, Kind::Fifo | Kind::Rr) => self.rr * 1_000,
             (Rules::Sd, _) => matrix::sd_quota_us(nice, self.rr as u64),

@@ -21,22 +21,34 @@ impl Staircase {
         used - std::mem::replace(&mut self.entry_mut(task).charged, used)
     }
 
-    /// Charges running `task` for its time since the last charge; SD only.
-    pub(super) fn charge(&mut self, core: &Core, task: TaskId) {
-        if self.rules == Rules::Rsdl {
-            return;
+    /// Charges `task` for its time since the last charge when it leaves its CPU, or when the CPU
+    /// picks it again; SD only. The kernel does not believe in a time of 0 and charges 1 us: so
+    /// much costs a switch at the very time of a tick, which has charged everything already.
+    ///
+    /// This comes after the pick, which therefore does not see what the task has run since the
+    /// last tick.
+    pub(super) fn charge_at_switch(&mut self, core: &Core, task: TaskId) {
+        if self.rules == Rules::Sd {
+            let since = self.take_uncharged(core, task);
+            self.charge(task, if since == 0 { NSEC_PER_USEC } else { since });
         }
-        let since = self.take_uncharged(core, task);
+    }
+
+    /// Takes whole us of `time` off what `task` has left.
+    fn charge(&mut self, task: TaskId, time: Nanos) {
         let entry = self.entry_mut(task);
         if entry.kind != Kind::Fifo {
-            entry.left -= us(since);
+            entry.left -= us(time);
         }
     }
 
     /// Handles a tick of `cpu`, which runs `curr`.
     pub(super) fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         match self.rules {
-            Rules::Sd => self.charge(core, curr),
+            Rules::Sd => {
+                let since = self.take_uncharged(core, curr);
+                self.charge(curr, since);
+            }
             Rules::Rsdl if self.entry(curr).kind != Kind::Fifo => self.entry_mut(curr).left -= 1,
             Rules::Rsdl => {}
         }

@@ -106,8 +106,7 @@ pub fn sd_0_48() -> Scheduler {
             .into(),
         leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, \
                  control groups, the measured cache_hot_time; a program is taken to exec when the \
-                 launcher releases it; uncertain: what a child inherits of its parent's rotation, \
-                 turns of SCHED_IDLE (SCHED_IDLEPRIO)"
+                 launcher releases it"
             .into(),
         claims: CLAIMS,
         preempt: kernels::preempt(NEWEST),
