@@ -103,7 +103,7 @@ fn gaps(scheduler: &Scheduler, name: &str) -> Vec<String> {
 }
 
 /// Schedulers, scenario, the gaps.
-const GAPS: [(&[&str], &str, &[&str]); 18] = [
+const GAPS: [(&[&str], &str, &[&str]); 21] = [
     // One queue, but nobody looks for a CPU for a task that yields or is driven off: it waits until
     // a CPU chooses anew, and an idle one does not.
     (&["linux-2.4.18"], "yields", &["0 not-balanced 5000-35000"]),
@@ -150,7 +150,11 @@ const GAPS: [(&[&str], &str, &[&str]); 18] = [
     (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-65000"]),
     // Only CFS gives the CPU away at once; the tick of the busy CPU then wakes the idle one.
     (&["linux-6.1"], "yields", &["0 late-balance 5000-6000"]),
-    (&["linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"], "yields", &[]),
+    (&["linux-6.6", "linux-6.12.0"], "yields", &[]),
+    // With NI_RANDOM every second CPU that is about to go idle does not search at first.
+    (&["linux-6.1"], "forked", &["0 late-balance 30000-31000"]),
+    (&["linux-6.12", "linux-6.18"], "forked", &["2 late-balance 30000-31000"]),
+    (&["linux-6.12", "linux-6.18"], "yields", &["0 late-balance 3000-4000"]),
 ];
 
 const WRR: &[&str] = &[

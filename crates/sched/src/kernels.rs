@@ -50,9 +50,9 @@ const fn eevdf(rt: &'static [Tunable], eevdf: &'static [Tunable]) -> [&'static [
 /// Linux 6.1, with CFS.
 const LINUX_6_1: Model = Model {
     version: KernelVersion::series(6, 1),
-    since: KernelVersion::release(6, 1, 158),
+    since: KernelVersion::release(6, 1, 160),
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
-    source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
+    source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c; NI_RANDOM of 6.1.160",
     leaves_out: &[LEAVES_OUT],
     fair: Rules::LINUX_6_1,
     deadline: DlRules::LINUX_6_1,
@@ -96,10 +96,10 @@ const LINUX_6_12_0: Model = Model {
 /// Linux 6.12, later releases.
 const LINUX_6_12: Model = Model {
     version: KernelVersion::series(6, 12),
-    since: KernelVersion::release(6, 12, 63),
+    since: KernelVersion::release(6, 12, 65),
     summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair \
               (EEVDF)",
-    source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
+    source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c; NI_RANDOM of 6.12.65",
     fair: Rules::LINUX_6_12,
     ..LINUX_6_12_0
 };
@@ -107,7 +107,7 @@ const LINUX_6_12: Model = Model {
 /// Linux 6.18 up to 6.18.44. Changing weights of groups can starve other tasks.
 const LINUX_6_18_44: Model = Model {
     version: KernelVersion::release(6, 18, 44),
-    since: KernelVersion::release(6, 18, 0),
+    since: KernelVersion::release(6, 18, 5),
     summary: "Linux 6.18 up to 6.18.44: deadline > real-time, fair server > fair (EEVDF, shortest \
               slice protects; busy groups can starve other tasks)",
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
@@ -198,7 +198,8 @@ impl Model {
     pub fn tunables(&self) -> Vec<Tunable> {
         let more = [
             (self.fair.is_eevdf() && self.fair.pick_buddy, features::PICK_BUDDY),
-            (self.fair.features.balance.ni_random, features::NEWIDLE),
+            (self.fair.features.balance.ni_random, features::NI_RANDOM),
+            (self.fair.features.balance.ni_rate, features::NI_RATE),
             (self.deadline.counts_ext_server, dl::EXT_SERVER),
         ];
         let mut tunables = self.tunables.concat();

@@ -10,7 +10,6 @@ use rt_kernel::{Kernel, fifo, mask};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuId, Nanos, SchedAttr, TaskId, Topology};
 use schedlab_sched::fair::FairClass;
-use schedlab_sched::fair::rules::Rules;
 
 const MS: Nanos = 1_000_000;
 const SEC: Nanos = 1_000 * MS;
@@ -323,50 +322,5 @@ fn random_lives_keep_custody_and_conserve_work() {
         }
         k.run_until(k.core.now + SEC);
         check_work_conserved(&k, &tasks, &format!("{rules:?} seed {seed}"));
-    }
-}
-
-/// Under 6.1 an idle CPU with short naps stops searching for work before each nap, after many
-/// failures. Under 6.12 it continues.
-#[test]
-fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
-    for (rules, pulls) in [(Rules::LINUX_6_1, false), (Rules::LINUX_6_12, true)] {
-        let mut k = kernel_of(rules, Topology::flat(2), 1000);
-        // One successful attempt sets the cost of an attempt.
-        let hogs: Vec<TaskId> = (0..2).map(|_| k.fork(pinned(&[0]))).collect();
-        let napper = k.fork(pinned(&[1]));
-        k.run_until(20 * MS);
-        k.set_attr(hogs[0], hog());
-        k.set_attr(hogs[1], hog());
-        k.run_until(k.core.now + MS / 2);
-        k.sleep(napper);
-        k.settle();
-        assert_eq!(nr_running(&k), [1, 1], "{rules:?}: pulled before the nap");
-        for task in &hogs {
-            k.sleep(*task);
-            k.settle();
-            k.set_attr(*task, pinned(&[0]));
-            k.wake(*task);
-            k.settle();
-        }
-        assert_eq!(nr_running(&k), [2, 0], "{rules:?}: bound to CPU 0 again");
-        // Naps of 0.1 ms: there is nothing to pull, because the hogs may not move.
-        for _ in 0..60 {
-            k.wake(napper);
-            k.settle();
-            k.run_until(k.core.now + MS / 10);
-            k.sleep(napper);
-            k.settle();
-            k.run_until(k.core.now + MS / 10);
-        }
-        k.wake(napper);
-        k.settle();
-        for task in &hogs {
-            k.set_attr(*task, hog());
-        }
-        k.run_until(k.core.now + MS / 10);
-        k.sleep(napper);
-        k.settle();
-        assert_eq!(nr_running(&k) == [1, 1], pulls, "{rules:?}");
     }
 }

@@ -11,6 +11,7 @@ use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId, Topology};
 use schedlab_sched::WakeFlags;
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
+use schedlab_sched::registry::find;
 
 const MS: Nanos = 1_000_000;
 
@@ -152,39 +153,54 @@ fn lb_min_leaves_small_tasks() {
 
 /// CPU 1 wakes and goes idle two thousand times without finding anything. Then a task waits on CPU
 /// 0. Without the random choice the next search moves it; with it a tick does.
+///
+/// 6.1.160 and 6.12.65 took the feature over from 7.0; NI_RATE came with 7.1.
 #[test]
 fn ni_random_stops_looking_around_in_vain() {
-    let tries: Vec<u32> = [1, 0]
-        .into_iter()
-        .map(|value| {
-            let mut k = kernel_set(
-                Rules::LINUX_7_1,
-                Topology::flat(2),
-                &[("NI_RANDOM", value), ("NI_RATE", 0), ("migration_cost_ns", 0)],
-            );
-            k.fork(pinned(&[0]));
-            let blinker = k.fork(pinned(&[1]));
-            let blink = |k: &mut Kernel<FairClass>| {
-                k.run_until(k.core.now + MS / 2);
-                k.sleep(blinker);
-                k.settle();
-                k.run_until(k.core.now + MS / 2);
-                k.wake(blinker);
-                k.settle();
-            };
-            (0..2_000).for_each(|_| blink(&mut k));
-            let waiting = k.fork(pinned(&[0]));
-            k.set_attr(waiting, hog());
-            (0..10_000)
-                .find(|_| {
-                    let moved = k.core.task(waiting).cpu == CpuId(1);
-                    if !moved {
-                        blink(&mut k);
-                    }
-                    moved
-                })
-                .unwrap_or(u32::MAX)
+    for rules in [Rules::LINUX_6_1, Rules::LINUX_7_1] {
+        let tries = [1, 0].map(|value| tries_until_a_task_moves(rules, value));
+        assert!(tries[0] > 1 && tries[1] == 1, "{rules:?}: {tries:?}");
+    }
+    for (name, found) in [
+        ("linux-6.1", [true, false]),
+        ("linux-6.6", [false, false]),
+        ("linux-6.12.0", [false, false]),
+        ("linux-6.12", [true, false]),
+        ("linux-6.18", [true, false]),
+        ("linux-7.1", [true, true]),
+    ] {
+        let tunables = &find(name).unwrap().tunables;
+        let has = |name: &str| tunables.iter().any(|tunable| tunable.name == name);
+        assert_eq!(["NI_RANDOM", "NI_RATE"].map(has), found, "{name}");
+    }
+}
+
+fn tries_until_a_task_moves(rules: Rules, ni_random: u64) -> u32 {
+    let mut settings = vec![("NI_RANDOM", ni_random), ("migration_cost_ns", 0)];
+    if rules.features.balance.ni_rate {
+        settings.push(("NI_RATE", 0));
+    }
+    let mut k = kernel_set(rules, Topology::flat(2), &settings);
+    k.fork(pinned(&[0]));
+    let blinker = k.fork(pinned(&[1]));
+    let blink = |k: &mut Kernel<FairClass>| {
+        k.run_until(k.core.now + MS / 2);
+        k.sleep(blinker);
+        k.settle();
+        k.run_until(k.core.now + MS / 2);
+        k.wake(blinker);
+        k.settle();
+    };
+    (0..2_000).for_each(|_| blink(&mut k));
+    let waiting = k.fork(pinned(&[0]));
+    k.set_attr(waiting, hog());
+    (0..10_000)
+        .find(|_| {
+            let moved = k.core.task(waiting).cpu == CpuId(1);
+            if !moved {
+                blink(&mut k);
+            }
+            moved
         })
-        .collect();
-    assert_eq!(tries, [3, 1]);
+        .unwrap_or(u32::MAX)
 }

@@ -8,7 +8,7 @@
 //! the same results without asking every CPU. `detach` selects the tasks, and `when` the times,
 //! including those of idle CPUs without a tick.
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63, 6.18.2 and 7.1.5. Left out: clusters,
+//! Source: Linux kernel/sched/fair.c, 6.1.192, 6.12.117, 6.18.2 and 7.1.5. Left out: clusters,
 //! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
 //! utilisation estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
@@ -154,8 +154,6 @@ pub struct BalanceRules {
     /// Whether failures raise the limit on the utilisation that one attempt moves, not only on the
     /// load (6.12).
     pub relaxes_util: bool,
-    /// Whether a fruitless attempt of a CPU about to go idle delays the next ones (6.1).
-    pub fruitless_costs_more: bool,
     /// Whether delayed sleepers move only to even out load (6.18).
     pub leaves_delayed: bool,
     /// Whether a CPU with only SCHED_IDLE tasks counts as busy for another SCHED_IDLE task (7.1).
@@ -170,20 +168,18 @@ pub struct BalanceRules {
 }
 
 impl BalanceRules {
-    /// Rules of 6.1.158.
+    /// Rules of 6.1.192.
     pub const LINUX_6_1: Self = Self {
         by_core: false,
         relaxes_util: false,
-        fruitless_costs_more: true,
         leaves_delayed: false,
         idle_policy_waits: false,
         sync_counts_delayed: false,
         two_balance: false,
         walks_pinned: false,
     };
-    /// Rules of 6.12.63.
-    pub const LINUX_6_12: Self =
-        Self { by_core: true, relaxes_util: true, fruitless_costs_more: false, ..Self::LINUX_6_1 };
+    /// Rules of 6.12.117.
+    pub const LINUX_6_12: Self = Self { by_core: true, relaxes_util: true, ..Self::LINUX_6_1 };
     /// Rules of 6.18.2.
     pub const LINUX_6_18: Self = Self { leaves_delayed: true, ..Self::LINUX_6_12 };
     /// Rules of 7.1.5.
@@ -205,15 +201,15 @@ pub struct BalanceFeatures {
     pub sis_util: bool,
     /// LB_MIN: tasks with little load do not move.
     pub lb_min: bool,
-    /// NI_RANDOM: CPUs about to go idle search as often as searches have helped (7.0). Kernels
-    /// without it behave as if it were off.
+    /// NI_RANDOM: CPUs about to go idle search as often as searches have helped (7.0, 6.12.65,
+    /// 6.1.160). Kernels without it behave as if it were off.
     pub ni_random: bool,
     /// NI_RATE: the rarer attempts are, the larger the share of them that is made (7.1).
     pub ni_rate: bool,
 }
 
 impl BalanceFeatures {
-    /// Defaults of kernels before 7.0.
+    /// Defaults of kernels before NI_RANDOM.
     pub const DEFAULT: Self = Self {
         cache_hot_buddy: true,
         wa_idle: true,
@@ -224,8 +220,10 @@ impl BalanceFeatures {
         ni_random: false,
         ni_rate: false,
     };
+    /// Defaults of 7.0, and of the stable releases that took over NI_RANDOM.
+    pub const LINUX_7_0: Self = Self { ni_random: true, ..Self::DEFAULT };
     /// Defaults of 7.1.
-    pub const LINUX_7_1: Self = Self { ni_random: true, ni_rate: true, ..Self::DEFAULT };
+    pub const LINUX_7_1: Self = Self { ni_rate: true, ..Self::LINUX_7_0 };
 }
 
 /// Settings.

@@ -237,12 +237,8 @@ impl Balancer {
             let pulled = self
                 .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
                 .is_some_and(|moved| moved);
-            let mut cost = self.options.newidle_cost;
+            let cost = self.options.newidle_cost;
             spent += cost;
-            if !pulled && self.options.rules.fruitless_costs_more {
-                let max = self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
-                cost = 3 * max / 2;
-            }
             if self.options.features.ni_random {
                 let successes = if pulled { stands_for } else { 0 };
                 self.cpus[cpu.index()].domains[position].newidle.note(
@@ -288,10 +284,9 @@ impl Balancer {
         now: u64,
         hz: u32,
     ) -> bool {
-        let cap = self.options.migration_cost + 200;
         let state = &mut self.cpus[cpu.index()].domains[position];
         if cost > state.max_newidle_lb_cost {
-            state.max_newidle_lb_cost = cost.min(cap);
+            state.max_newidle_lb_cost = cost;
             state.last_decay_max_lb_cost = now;
             return false;
         }

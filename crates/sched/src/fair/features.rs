@@ -77,11 +77,13 @@ pub const BALANCE: &[Tunable] = &[
     off("LB_MIN", "feature: balancing leaves tasks of a load below 16, until it has failed"),
 ];
 
-/// Features of CPUs about to go idle, from 7.1 on.
-pub const NEWIDLE: &[Tunable] = &[
-    feature("NI_RANDOM", "feature: a CPU about to go idle looks around as often as that helps"),
-    feature("NI_RATE", "feature: and the more often, the rarer it is about to go idle"),
-];
+/// The feature of CPUs about to go idle, from 7.0, 6.12.65 and 6.1.160 on.
+pub const NI_RANDOM: &[Tunable] =
+    &[feature("NI_RANDOM", "feature: a CPU about to go idle looks around as often as that helps")];
+
+/// What 7.1 adds to it.
+pub const NI_RATE: &[Tunable] =
+    &[feature("NI_RATE", "feature: and the more often, the rarer it is about to go idle")];
 
 /// Features that do not replace another rule of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,7 +196,7 @@ mod tests {
     #[test]
     fn features_are_as_in_the_kernel_unless_turned_over() {
         let late: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE];
-        let newest: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE, NEWIDLE];
+        let newest: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE, NI_RANDOM, NI_RATE];
         let all: [(&str, Rules, &[&[Tunable]]); 8] = [
             ("linux-6.1", Rules::LINUX_6_1, &[CFS, BALANCE]),
             ("linux-6.6", Rules::LINUX_6_6, &[EEVDF_6_6, BALANCE]),

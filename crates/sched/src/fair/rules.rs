@@ -184,7 +184,7 @@ impl Rules {
     /// CFS as in 6.1.
     pub const LINUX_6_1: Self = Self {
         algorithm: Algorithm::Cfs,
-        features: Features::DEFAULT,
+        features: Features { balance: BalanceFeatures::LINUX_7_0, ..Features::DEFAULT },
         base_slice_ns: 0,
         place_rel_deadline: false,
         preempt_short: false,
@@ -212,6 +212,7 @@ impl Rules {
     /// EEVDF as in 6.6.
     pub const LINUX_6_6: Self = Self {
         algorithm: Algorithm::EevdfByVruntime,
+        features: Features::DEFAULT,
         base_slice_ns: 750_000,
         pick_buddy: false,
         hrtick: HrtickRule::LINUX_6_6,
@@ -231,8 +232,9 @@ impl Rules {
         balance: BalanceRules::LINUX_6_12,
         ..Self::LINUX_6_6
     };
-    /// EEVDF as in the later point releases of 6.12 (6.12.63).
+    /// EEVDF as in the later point releases of 6.12 (6.12.65).
     pub const LINUX_6_12: Self = Self {
+        features: Features { balance: BalanceFeatures::LINUX_7_0, ..Features::DEFAULT },
         base_slice_ns: 700_000,
         pick_buddy: true,
         yield_rule: YieldRule::ForfeitRequest,
