@@ -145,9 +145,9 @@ const GAPS: [(&[&str], &str, &[&str]); 21] = [
     ),
     // The average rises from tick to tick; at first the difference is too small to act on.
     (&["linux-2.6.22", "rsdl-0.31", "sd-0.48"], "driven", &["0 late-balance 5000-8000"]),
-    // A CPU with one fair task counts as having room until the real-time task has taken so much of
-    // its capacity that it counts as overloaded (group_is_overloaded, scale_rt_capacity).
-    (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-65000"]),
+    // An idle CPU relieves a CPU with one fair task when the real-time task has taken a seventh of
+    // its capacity (sched_reduced_capacity, scale_rt_capacity).
+    (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-17000"]),
     // Only CFS gives the CPU away at once; the tick of the busy CPU then wakes the idle one.
     (&["linux-6.1"], "yields", &["0 late-balance 5000-6000"]),
     (&["linux-6.6", "linux-6.12.0"], "yields", &[]),

@@ -176,11 +176,12 @@ impl Balancer {
         let mut index = attempt.local_group;
         for _ in 1..groups.len() {
             index = if index + 1 < groups.len() { index + 1 } else { 0 };
-            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
+            let mut stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
             totals.add(&stats);
             if stats.h_nr_running == 0 {
                 continue;
             }
+            stats.misfit_load = self.misfit_load(core, fair, attempt, index);
             let stats = self.classified(attempt, index, stats);
             if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, by_core)) {
                 busiest = Some((index, stats));
@@ -252,7 +253,9 @@ impl Balancer {
     ) -> GroupStats {
         let plain = || {
             let group = &self.domains.domain(attempt.domain).groups[index];
-            self.classified(attempt, index, self.group_sums(core, fair, group, &attempt.cpus))
+            let mut stats = self.group_sums(core, fair, group, &attempt.cpus);
+            stats.misfit_load = self.misfit_load(core, fair, attempt, index);
+            self.classified(attempt, index, stats)
         };
         let sums = if attempt.has_kept() { self.sums.of(attempt.domain) } else { None };
         match sums {
@@ -263,6 +266,28 @@ impl Balancer {
             }
             None => plain(),
         }
+    }
+
+    /// The greatest load of a CPU of a group other than the local one that an idle CPU should
+    /// relieve: higher classes take much of it, and it has a single fair task
+    /// (sched_reduced_capacity).
+    fn misfit_load(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        index: usize,
+    ) -> u64 {
+        if !attempt.is_idle() || index == attempt.local_group || is_highest(core) {
+            return 0;
+        }
+        let domain = self.domains.domain(attempt.domain);
+        let cpus = domain.groups[index].span.and(&attempt.cpus);
+        let suffers = |cpu: &CpuId| {
+            fair.h_nr_running(*cpu) == 1
+                && self.is_capacity_reduced(core, *cpu, domain.imbalance_pct)
+        };
+        cpus.iter().filter(suffers).map(|cpu| fair.cpu_load(cpu)).max().unwrap_or(0)
     }
 
     /// Finds the busiest group from the kept sums. Returns the same result as
@@ -340,7 +365,7 @@ impl Balancer {
         busiest: &GroupStats,
     ) -> bool {
         let local = &stats.local;
-        if busiest.kind == GroupType::Imbalanced {
+        if matches!(busiest.kind, GroupType::Imbalanced | GroupType::Misfit) {
             return true;
         }
         if local.kind > busiest.kind {
@@ -381,6 +406,9 @@ impl Balancer {
         let local = &stats.local;
         if matches!(busiest.kind, GroupType::Imbalanced | GroupType::SmtBalance) {
             return (MigrationType::Task, 1);
+        }
+        if busiest.kind == GroupType::Misfit {
+            return (MigrationType::Load, busiest.misfit_load as i64);
         }
         if local.kind == GroupType::HasSpare {
             if busiest.kind > GroupType::FullyBusy && !domain.shares_llc() {

@@ -140,7 +140,7 @@ fn is_idler(group: &GroupStats, best: &GroupStats) -> bool {
             group.idle_cpus > best.idle_cpus
                 || (group.idle_cpus == best.idle_cpus && group.util < best.util)
         }
-        GroupType::SmtBalance | GroupType::Imbalanced => false,
+        GroupType::Misfit | GroupType::SmtBalance | GroupType::Imbalanced => false,
     }
 }
 
@@ -154,7 +154,7 @@ fn stays_local(domain: &Domain, local: &GroupStats, idlest: &GroupStats, local_c
                 || idlest.avg_load >= local.avg_load + imbalance
                 || 100 * local.avg_load <= domain.imbalance_pct * idlest.avg_load
         }
-        GroupType::SmtBalance | GroupType::Imbalanced => true,
+        GroupType::Misfit | GroupType::SmtBalance | GroupType::Imbalanced => true,
         GroupType::HasSpare => {
             if domain.is_numa() {
                 let tolerated = domain.imb_numa_nr.min(local_cpus);

@@ -18,6 +18,8 @@ pub(super) const SCALE: u64 = 1024;
 pub(super) enum GroupType {
     HasSpare,
     FullyBusy,
+    /// An idle CPU may relieve a CPU whose only fair task has to share it with higher classes.
+    Misfit,
     /// From 6.12: an idle CPU may relieve a core whose hardware threads are all in use.
     SmtBalance,
     Imbalanced,
@@ -41,6 +43,8 @@ pub(super) struct GroupStats {
     pub avg_load: u64,
     /// Whether some CPU has more than one task.
     pub overload: bool,
+    /// The greatest load of a CPU that an idle CPU should relieve, see [`GroupType::Misfit`].
+    pub misfit_load: u64,
 }
 
 impl GroupStats {
@@ -59,6 +63,7 @@ impl GroupStats {
         kind: GroupType::HasSpare,
         avg_load: 0,
         overload: false,
+        misfit_load: 0,
     };
 
     /// Statistics of `group`, without its CPUs.
@@ -85,6 +90,7 @@ impl GroupStats {
             kind: GroupType::HasSpare,
             avg_load: 0,
             overload: rq.nr_running > 1,
+            misfit_load: 0,
         }
     }
 
@@ -136,6 +142,11 @@ impl GroupStats {
         match self.kind {
             GroupType::Overloaded => self.avg_load > busiest.avg_load,
             GroupType::Imbalanced => false,
+            // Of equal ones 6.1 takes the last.
+            GroupType::Misfit => {
+                self.misfit_load > busiest.misfit_load
+                    || (!by_core && self.misfit_load == busiest.misfit_load)
+            }
             // For these groups the average load is not computed. The first group stays; by core,
             // the last one replaces it, unless that would leave a core for a single CPU.
             GroupType::SmtBalance if self.idle_cpus == 0 && busiest.idle_cpus == 0 => {
@@ -158,6 +169,8 @@ impl GroupStats {
             GroupType::Imbalanced
         } else if smt_balance {
             GroupType::SmtBalance
+        } else if self.misfit_load > 0 {
+            GroupType::Misfit
         } else if self.has_capacity(pct) {
             GroupType::HasSpare
         } else {
@@ -372,6 +385,7 @@ mod tests {
             kind: GroupType::HasSpare,
             avg_load: 0,
             overload: false,
+            misfit_load: 0,
         }
     }
 
@@ -384,5 +398,8 @@ mod tests {
         assert_eq!(group(3, 1000, 1500).classify(117, false, false), GroupType::HasSpare);
         assert_eq!(group(2, 2048, 2048).classify(117, true, false), GroupType::Imbalanced);
         assert_eq!(group(2, 2048, 2048).classify(117, false, true), GroupType::SmtBalance);
+        let misfit = GroupStats { misfit_load: 1, ..group(1, 1000, 1000) };
+        assert_eq!(misfit.classify(117, false, false), GroupType::Misfit);
+        assert_eq!(misfit.classify(117, true, false), GroupType::Imbalanced);
     }
 }
