@@ -78,10 +78,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("NONTASK_CAPACITY", "the time of interrupts and of a hypervisor is nobody's load here"),
     ("TTWU_QUEUE", "a wake-up takes effect at once, whichever CPU carries it out"),
-    ("UTIL_EST", "estimates of utilisation steer frequencies and unequal CPUs, which are not here"),
+    ("UTIL_EST", "balancing goes by averages of utilisation, without estimates of waking tasks"),
     (
         "UTIL_EST_FASTUP",
-        "estimates of utilisation steer frequencies and unequal CPUs, which are not here",
+        "balancing goes by averages of utilisation, without estimates of waking tasks",
     ),
     ("ATTACH_AGE_LOAD", "a task that comes from elsewhere is counted when it is queued next"),
     ("SIS_PROP", "it goes by the time that a search takes, and searches take none here"),
