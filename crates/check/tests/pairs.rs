@@ -27,7 +27,7 @@ const FOUND: [(&str, u64, &str); 26] = [
     ("P21b", 3, "reweight"),
     ("P22", 11, "idle-protection"),
     ("P24", 12, "reweight"),
-    ("P25", 3, "placed"),
+    ("P25", 5, "placed"),
     ("P26", 10, "least-slice"),
     ("P27", 1, "eevdf-pick"),
     ("P28", 4, "placed"),
