@@ -37,7 +37,9 @@ pub use diff::{
 pub use generate::{Feature, Features, Shape, Tunes, generate};
 pub use play::{Verdict, play};
 pub use relations::{Pair, check, check_rule, pair};
-pub use rules::{Breach, DECISIONS, Judge, LIMITS, Limit, Needs, RULES, Rule, rule};
+pub use rules::{
+    Breach, DECISIONS, Judge, LIMITS, Limit, Needs, RULES, Rule, UNCHECKED, Unchecked, rule,
+};
 pub use shrink::{Shrunk, shrink};
 pub use states::StateJudge;
 pub use subject::{Family, Subject};

@@ -29,6 +29,8 @@ pub struct StateJudge<'c> {
     /// The real-time limit holds nobody back before this time; `None`: nobody is real-time.
     rt_free_ns: Option<Nanos>,
     min_vruntime: BTreeMap<(CpuId, u32), i64>,
+    /// Rules that the caller skips.
+    skipped: Vec<&'static str>,
     breach: Option<Breach>,
 }
 
@@ -62,6 +64,7 @@ impl<'c> StateJudge<'c> {
             counts_tasks: !has_deadline && !is_limited,
             rt_free_ns: has_rt.then(|| context.rt_free_ns()),
             min_vruntime: BTreeMap::new(),
+            skipped: context.subject.skipped.clone(),
             breach: None,
         }
     }
@@ -84,6 +87,7 @@ impl<'c> StateJudge<'c> {
             match contest.class {
                 "fair" => self.check_contest(decision.cpu, contest)?,
                 "rt" => check_throttled(decision.cpu, contest)?,
+                "deadline" => check_earliest(contest)?,
                 _ => {}
             }
         }
@@ -125,6 +129,22 @@ fn check_throttled(cpu: CpuId, contest: &Contest) -> Checked {
     }
     let text = format!("real-time tasks of CPU {cpu} are throttled, and no timer ends the period");
     Err(("rt-timer", text))
+}
+
+/// The task with the earliest deadline is picked, against a list. A boosted one has the deadline of
+/// another.
+fn check_earliest(contest: &Contest) -> Checked {
+    let is_boosted = |fact: &Fact| fact.name == "boosted";
+    let mut facts = contest.candidates.iter().flat_map(|candidate| &candidate.facts);
+    let Some(chosen) = contest.chosen().filter(|_| !facts.any(is_boosted)) else { return Ok(()) };
+    let considered = contest.candidates.iter().filter(|candidate| candidate.considered);
+    let earliest = considered.filter_map(|candidate| candidate.number("deadline")).min();
+    let (Some(found), Some(due)) = (chosen.number("deadline"), earliest) else { return Ok(()) };
+    if found <= due {
+        return Ok(());
+    }
+    let text = format!("{} is picked, whose deadline is {found} ns", name(&chosen.who));
+    Err(("deadline-first", format!("{text}; a task with budget has {due} ns")))
 }
 
 /// As many tasks count as are on queues.
@@ -242,10 +262,50 @@ impl Observer for StateJudge<'_> {
         }
         if let Err((name, text)) = self.check(core, &decision)
             && let Some(rule) = rule(name)
+            && !self.skipped.contains(&name)
         {
             let task = decision.next.map(|task| core.task(task).comm.as_str().to_owned());
             let (time_ns, cpu) = (decision.time_ns, Some(decision.cpu));
             self.breach = Some(Breach { rule, kind: "", time_ns, cpu, task, text });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::TaskId;
+    use schedlab_sched::boundary::explain::Candidate;
+
+    /// A pick of the first of two tasks with these deadlines.
+    fn pick(deadlines: [u64; 2], facts: &[Fact]) -> Contest {
+        let mut contest = Contest::nobody("deadline", Rule::Empty);
+        for (number, deadline) in deadlines.into_iter().enumerate() {
+            let mut all = vec![Fact::ns("deadline", deadline)];
+            all.extend_from_slice(facts);
+            contest.candidates.push(Candidate {
+                who: Who::Task(TaskId(number as u32)),
+                running: false,
+                considered: true,
+                chosen: number == 0,
+                facts: all,
+            });
+        }
+        contest
+    }
+
+    #[test]
+    fn the_earliest_deadline_is_first() {
+        for sound in [[5, 7], [7, 7]] {
+            assert_eq!(check_earliest(&pick(sound, &[])), Ok(()), "{sound:?}");
+        }
+        let (rule, text) = check_earliest(&pick([7, 5], &[])).unwrap_err();
+        assert_eq!(rule, "deadline-first");
+        assert!(text.contains("7 ns") && text.contains("5 ns"), "{text}");
+        // One out of budget does not count, and a boosted task has the deadline of another.
+        let mut out_of_budget = pick([7, 5], &[]);
+        out_of_budget.candidates[1].considered = false;
+        assert_eq!(check_earliest(&out_of_budget), Ok(()));
+        assert_eq!(check_earliest(&pick([7, 5], &[Fact::flag("boosted", true)])), Ok(()));
     }
 }

@@ -90,6 +90,9 @@ impl<'c> StepJudge<'c> {
             StepKind::Unthrottled => check_unthrottled(step),
             StepKind::Refilled => self.check_refill(step),
             StepKind::Queue => check_queue(step),
+            StepKind::Load => check_load(step),
+            StepKind::GroupWeight => check_group_weight(step),
+            StepKind::Averages => check_averages(step),
             StepKind::Server => self.check_server(now, step),
             StepKind::SyncWakeup => check_sync(version, step),
             StepKind::Balances => check_balances(step),
@@ -247,6 +250,42 @@ fn check_queue(step: &Step) -> Checked {
     Ok(())
 }
 
+fn check_load(step: &Step) -> Checked {
+    let (load, sum) = pair(step, "load", "sum");
+    if load == sum {
+        return Ok(());
+    }
+    let text =
+        format!("the load of a queue is {load}, the weights of its entities add up to {sum}");
+    Err(("queue-load", text))
+}
+
+fn check_group_weight(step: &Step) -> Checked {
+    let weight = step.number("weight").unwrap_or(0);
+    let (least, most) = pair(step, "least", "most");
+    if (least..=most).contains(&weight) {
+        return Ok(());
+    }
+    let text = format!("the weight of a group is {weight}; allowed are {least} to {most}");
+    Err(("group-weight", text))
+}
+
+/// Utilisation of a task that always runs.
+const UTIL_MAX: i64 = 1_024;
+
+fn check_averages(step: &Step) -> Checked {
+    let (util, short) = pair(step, "util", "short");
+    if util > UTIL_MAX {
+        let text = format!("the utilisation of a task is {util}; allowed are {UTIL_MAX}");
+        return Err(("load-average", text));
+    }
+    if short > 0 {
+        let text = format!("a task has {short} more of time running than of time runnable");
+        return Err(("load-average", text));
+    }
+    Ok(())
+}
+
 fn check_sync(version: KernelVersion, step: &Step) -> Checked {
     let (running, delayed) = pair(step, "nr_running", "nr_delayed");
     let is_alone = step.flag("sync") && running - delayed == 1;
@@ -275,4 +314,41 @@ fn check_examined(step: &Step) -> Checked {
     }
     let text = format!("an attempt to balance looked at {examined} tasks; allowed are {limit}");
     Err(("bounded-work", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sched::boundary::explain::Fact;
+
+    fn broken(check: fn(&Step) -> Checked, facts: &[(&'static str, i64)]) -> Option<&'static str> {
+        let facts = facts.iter().map(|(name, value)| Fact::number(name, *value)).collect();
+        let step = Step { kind: StepKind::Load, cpu: CpuId(0), who: None, facts };
+        check(&step).err().map(|(rule, _)| rule)
+    }
+
+    #[test]
+    fn a_load_is_the_sum_of_the_weights() {
+        assert_eq!(broken(check_load, &[("load", 2_048), ("sum", 2_048)]), None);
+        assert_eq!(broken(check_load, &[("load", 2_048), ("sum", 1_024)]), Some("queue-load"));
+    }
+
+    #[test]
+    fn the_weight_of_a_group_is_within_its_shares() {
+        let of = |weight| [("weight", weight), ("least", 2), ("most", 1_024)];
+        for weight in [2, 500, 1_024] {
+            assert_eq!(broken(check_group_weight, &of(weight)), None, "{weight}");
+        }
+        for weight in [0, 1, 1_025] {
+            assert_eq!(broken(check_group_weight, &of(weight)), Some("group-weight"), "{weight}");
+        }
+    }
+
+    #[test]
+    fn a_task_runs_for_no_more_than_it_is_runnable() {
+        assert_eq!(broken(check_averages, &[("util", 1_024), ("short", 0)]), None);
+        for facts in [[("util", 1_025), ("short", 0)], [("util", 5), ("short", 1)]] {
+            assert_eq!(broken(check_averages, &facts), Some("load-average"), "{facts:?}");
+        }
+    }
 }

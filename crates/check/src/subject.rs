@@ -56,6 +56,8 @@ pub struct Subject {
     pub options: Options,
     /// Whether known limits ([`crate::LIMITS`]) count as breaches.
     pub judges_limits: bool,
+    /// Rules that are not judged.
+    pub skipped: Vec<&'static str>,
     /// CPU time (ns) that threads outside of the workload may take at once, as those of the kernel
     /// and the recorder do in a guest. None do in the simulator.
     pub outside_ns: Nanos,
@@ -65,7 +67,7 @@ impl Subject {
     /// A scheduler with the defaults of its tunables.
     pub fn new(scheduler: Arc<Scheduler>) -> Self {
         let options = Options::defaults(&scheduler.tunables);
-        Self { scheduler, options, judges_limits: false, outside_ns: 0 }
+        Self { scheduler, options, judges_limits: false, skipped: Vec::new(), outside_ns: 0 }
     }
 
     /// What generated cases may have: nothing that the scheduler would refuse.

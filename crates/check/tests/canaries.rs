@@ -172,6 +172,53 @@ fn an_ignored_quota_is_found() {
     assert_eq!(breach.rule.name, "quota", "{text}");
 }
 
+/// A fault that other rules may see first: they are skipped.
+fn assert_found_without(sin: Sin, name: &str, skipped: &[&'static str], features: &[Feature]) {
+    let subject = Subject { skipped: skipped.to_vec(), ..Subject::new(Arc::new(toy(sin))) };
+    let shape = Shape { features: Features::ALL.only(features), ..Shape::default() };
+    let (breach, text) = find(&subject, &shape);
+    assert_eq!(breach.rule.name, name, "{breach}\n{text}");
+    let sound = Subject { scheduler: Arc::new(toy(Sin::None)), ..subject };
+    assert_eq!(search(&sound, &shape, 100), None, "the toy without the fault");
+}
+
+#[test]
+fn a_deadline_task_that_gets_too_little_is_found() {
+    let skipped = ["deadline-budget", "rt-limit"];
+    let features = [Feature::Deadline, Feature::RealTime];
+    assert_found_without(Sin::DeadlineLast, "deadline-served", &skipped, &features);
+}
+
+#[test]
+fn a_limit_that_gives_too_little_is_found() {
+    // The rule of the state sees a refill first.
+    let scheduler = Arc::new(toy::with_less_quota());
+    let subject = Subject { skipped: vec!["refill"], ..Subject::new(scheduler) };
+    let features = Features::ALL.only(&[Feature::Groups, Feature::Quota]);
+    let (breach, text) = find(&subject, &Shape { features, ..Shape::default() });
+    assert_eq!(breach.rule.name, "quota-given", "{text}");
+}
+
+#[test]
+fn a_run_that_depends_on_an_earlier_one_is_found() {
+    let subject = Subject::new(Arc::new(toy(Sin::Remembers)));
+    let rule = rule("same-run").expect("the table has it");
+    let mut cases = (0..1_000).map(|seed| generate(&Shape::default(), seed));
+    let breach = cases.find_map(|case| check_rule(&case, &subject, rule).breach());
+    assert_eq!(breach.expect("the fault goes unnoticed").rule.name, "same-run");
+}
+
+#[test]
+fn a_rule_that_is_skipped_is_not_judged() {
+    let features = Features::ALL.only(&[Feature::Nice]);
+    let shape = Shape { features, ..Shape::default() };
+    let all = Subject::new(Arc::new(toy(Sin::None)));
+    let (_, breach) = search(&all, &shape, 1_000).expect("the toy has no weights");
+    let without = Subject { skipped: vec!["share", "wait"], ..all };
+    assert!(["share", "wait"].contains(&breach.rule.name), "{breach}");
+    assert_eq!(search(&without, &shape, 300), None);
+}
+
 /// A fault that only a pair of runs shows: random search finds it by the rule of pairs `name`, and
 /// makes both cases small.
 fn assert_pair_found(sin: Sin, name: &str) {
@@ -213,6 +260,11 @@ fn a_scheduler_that_forgives_at_changes_is_found() {
 #[test]
 fn a_scheduler_that_knows_nice_values_by_their_size_is_found() {
     assert_pair_found(Sin::NiceStays, "scaled-weights");
+}
+
+#[test]
+fn a_scheduler_that_gives_less_for_more_weight_is_found() {
+    assert_pair_found(Sin::MoreIsLess, "more-weight");
 }
 
 #[test]

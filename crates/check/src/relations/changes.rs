@@ -52,6 +52,14 @@ pub(super) fn same_weight(case: &Case) -> Option<Case> {
     Some(changed)
 }
 
+/// A smaller nice value for the first task.
+pub(super) fn less_nice(case: &Case) -> Option<Case> {
+    let mut changed = case.clone();
+    let attr = &mut changed.workload.tasks.first_mut()?.attr;
+    attr.nice -= NICE_STEPS;
+    (attr.nice >= -20).then_some(changed)
+}
+
 /// Twice the weight, or half of it, for all members of a group. Groups are scaled exactly; tasks
 /// are if they have one nice value.
 pub(super) fn scaled_weights(case: &Case) -> Option<Case> {

@@ -27,6 +27,8 @@ enum Compares {
     Decisions(u32),
     /// The CPU time of every task.
     Shares,
+    /// The CPU time of the first task: the second run gives no less.
+    Grows,
 }
 
 /// A metamorphic rule.
@@ -53,7 +55,7 @@ const RELATION: Relation = Relation {
     is_reversed: false,
 };
 
-static RELATIONS: [Relation; 8] = [
+static RELATIONS: [Relation; 10] = [
     Relation {
         rule: "same-names",
         what: "with other names of tasks",
@@ -116,6 +118,23 @@ static RELATIONS: [Relation; 8] = [
         change: changes::own_group,
         holds: is_kernel,
         compares: Compares::Decisions(u32::MAX),
+        ..RELATION
+    },
+    Relation {
+        rule: "same-run",
+        what: "when it is repeated",
+        base: |case| Some(case.clone()),
+        change: |case| Some(case.clone()),
+        holds: |_| true,
+        compares: Compares::Decisions(u32::MAX),
+        ..RELATION
+    },
+    Relation {
+        rule: "more-weight",
+        what: "with a smaller nice value",
+        change: changes::less_nice,
+        holds: is_kernel,
+        compares: Compares::Grows,
         ..RELATION
     },
 ];
@@ -192,6 +211,7 @@ impl Relation {
         let found = match self.compares {
             Compares::Decisions(nr_cpus) => tape::first_difference(&one, &two, nr_cpus, self.what),
             Compares::Shares => self.share_difference(&context, &one, &two),
+            Compares::Grows => self.loss(&context, &one, &two),
         };
         found.map_or(Verdict::Passed, |found| {
             let tape::Found { time_ns, cpu, task, text } = found;
@@ -220,6 +240,26 @@ impl Relation {
             text: format!(
                 "task {name:?} gets {ran} ns of CPU time, and {other} ns {}; the two may differ \
                  by {most} ns",
+                self.what
+            ),
+        })
+    }
+}
+
+impl Relation {
+    /// The instance of the first task that loses the most, if that is more than the bound.
+    fn loss(&self, context: &Context<'_>, one: &Tape, two: &Tape) -> Option<tape::Found> {
+        let most = bound(context);
+        let of_first = one.times().filter(|((spec, _), ..)| *spec == 0);
+        let pairs = of_first.filter_map(|(key, name, ran)| Some((name, ran, two.time_of(key)?)));
+        let (name, ran, other) = pairs.max_by_key(|(_, ran, other)| ran.saturating_sub(*other))?;
+        (ran.saturating_sub(other) > most).then(|| tape::Found {
+            time_ns: one.end_ns,
+            cpu: None,
+            task: Some(name.to_owned()),
+            text: format!(
+                "task {name:?} gets {ran} ns of CPU time, and only {other} ns {}; it may lose \
+                 {most} ns",
                 self.what
             ),
         })

@@ -152,14 +152,18 @@ fn is_kernel(context: &Context<'_>, from: KernelVersion, to: KernelVersion) -> b
     matches!(context.family, Family::Kernel(version) if (from..=to).contains(&version))
 }
 
-/// Rules that a known limit keeps from being judged.
+/// Rules that a known limit, or the caller, keeps from being judged.
 pub(crate) fn limited(context: &Context<'_>) -> Vec<&'static str> {
     let rules = LIMITS.iter().flat_map(|limit| limit.rules.iter().copied());
-    rules.filter(|rule| is_limited(context, rule)).collect()
+    let skipped = context.subject.skipped.iter().copied();
+    rules.chain(skipped).filter(|rule| is_limited(context, rule)).collect()
 }
 
-/// Whether a known limit keeps `rule` from being judged.
+/// Whether a known limit, or the caller, keeps `rule` from being judged.
 pub(super) fn is_limited(context: &Context<'_>, rule: &str) -> bool {
+    if context.subject.skipped.contains(&rule) {
+        return true;
+    }
     let of_rule = LIMITS.iter().filter(|limit| limit.rules.contains(&rule));
     !context.subject.judges_limits && of_rule.into_iter().any(|limit| (limit.applies)(context))
 }

@@ -7,18 +7,21 @@
 //! it.
 
 mod budgets;
+mod due;
 mod groups;
 mod idle;
 mod limits;
 mod realtime;
 mod share;
 mod table;
+mod unchecked;
 mod wait;
 
 pub(crate) use limits::limited;
 pub use limits::{LIMITS, Limit};
 pub(crate) use share::{cfs_latency, longest_slice};
 pub use table::RULES;
+pub use unchecked::{UNCHECKED, Unchecked};
 
 use crate::case::Case;
 use crate::subject::{Family, Subject};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of the rules.
 
-use super::{Affinity, Cpuset, Needs, Rule, budgets, idle, realtime, share, wait};
+use super::{Affinity, Cpuset, Needs, Rule, budgets, due, idle, realtime, share, wait};
 
 /// The rules of all runs. The names are part of the interface.
-pub static RULES: [Rule; 46] = [
+pub static RULES: [Rule; 54] = [
     Rule {
         name: "answers",
         statement: "Every answer of a class is possible: the task is runnable, allowed, in one \
@@ -138,6 +138,28 @@ pub static RULES: [Rule; 46] = [
         make: Some(budgets::deadline),
     },
     Rule {
+        name: "deadline-served",
+        statement: "A SCHED_DEADLINE task gets its runtime in each period while it is runnable.",
+        source: "Documentation/scheduler/sched-deadline.rst; Abeni and Buttazzo 1998",
+        holds_for: "kernels from 6.1 on, one CPU, deadlines as long as periods",
+        tolerance: "three runtimes, two ticks, and a tick for each SCHED_DEADLINE task",
+        traps: "an overrun, which is paid back; sched_yield, changes of attributes; costs, so \
+                    the tasks may ask for at most 75% of the CPU",
+        needs: Needs::Trace,
+        make: Some(due::served),
+    },
+    Rule {
+        name: "deadline-first",
+        statement: "Of the SCHED_DEADLINE tasks with budget on a CPU, the one with the earliest \
+                    deadline is picked.",
+        source: "pick_task_dl, kernel/sched/deadline.c, against a list",
+        holds_for: "kernels from 6.1 on, sched_ext",
+        tolerance: "none",
+        traps: "boosted tasks have the deadline of another; the fair server",
+        needs: Needs::State,
+        make: None,
+    },
+    Rule {
         name: "quota",
         statement: "A group gets no more than the quota of its cpu.max in each period.",
         source: "Documentation/scheduler/sched-bwc.rst",
@@ -146,6 +168,20 @@ pub static RULES: [Rule; 46] = [
         traps: "periods start at a random time; a CPU keeps what it has not used",
         needs: Needs::Trace,
         make: Some(budgets::quota),
+    },
+    Rule {
+        name: "quota-given",
+        statement: "A group gets the quota of its cpu.max in each period if it alone wants the \
+                    CPU.",
+        source: "Documentation/scheduler/sched-bwc.rst",
+        holds_for: "kernels from 6.1 on, one CPU, one limit with a period of two ticks or more, \
+                    fair tasks",
+        tolerance: "two quotas and two ticks",
+        traps: "an overrun, which is paid back; a write of cpu.max; limits of groups above and \
+                    below; in shorter periods the time that is refilled between two ticks is \
+                    lost",
+        needs: Needs::Trace,
+        make: Some(due::given),
     },
     Rule {
         name: "share",
@@ -174,7 +210,8 @@ pub static RULES: [Rule; 46] = [
         name: "starvation",
         statement: "Among equal tasks no runnable one waits for ever.",
         source: "the claim of the scheduler to starve nobody",
-        holds_for: "schedulers that claim it, if all tasks have the same attributes",
+        holds_for: "schedulers that claim it, and sched_ext schedulers, whose kernel ejects them \
+                    if a task waits for 30 s (timeout_ms); all tasks have the same attributes",
         tolerance: "1 s, and 100 ms for each task",
         traps: "attributes that differ, limits",
         needs: Needs::Trace,
@@ -230,6 +267,37 @@ pub static RULES: [Rule; 46] = [
         holds_for: "all; queues with limits are left out",
         tolerance: "none",
         traps: "a task with a delayed dequeue counts",
+        needs: Needs::State,
+        make: None,
+    },
+    Rule {
+        name: "queue-load",
+        statement: "The load of a queue is the sum of its entities' weights.",
+        source: "account_entity_enqueue, kernel/sched/fair.c, against a list",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "none",
+        traps: "none",
+        needs: Needs::State,
+        make: None,
+    },
+    Rule {
+        name: "group-weight",
+        statement: "The weight of a group with tasks on a CPU is at least 2 and at most what its \
+                    cpu.weight gives.",
+        source: "calc_group_shares, kernel/sched/fair.c",
+        holds_for: "kernels from 6.1 on, no limits of groups",
+        tolerance: "none",
+        traps: "a group without tasks keeps the weight that it had",
+        needs: Needs::State,
+        make: None,
+    },
+    Rule {
+        name: "load-average",
+        statement: "A task's utilisation is at most 1,024, and no more than its time runnable.",
+        source: "kernel/sched/pelt.c",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "none",
+        traps: "those of queues exceed 1,024 while tasks move",
         needs: Needs::State,
         make: None,
     },
@@ -500,6 +568,26 @@ pub static RULES: [Rule; 46] = [
         holds_for: "kernels from 6.1 on, which all refill the pool",
         tolerance: "none: on one CPU, where the same write to an empty group costs the same",
         traps: "the time of the write itself",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "same-run",
+        statement: "The same case with the same seed gives the same run.",
+        source: "the simulator has no clock, and its random numbers are seeded",
+        holds_for: "all",
+        tolerance: "none",
+        traps: "none: an earlier run must leave nothing behind",
+        needs: Needs::Pair,
+        make: None,
+    },
+    Rule {
+        name: "more-weight",
+        statement: "A smaller nice value does not lower an endless task's share.",
+        source: "Stoica and Abdel-Wahab 1995: a share grows with its weight",
+        holds_for: "kernels from 6.1 on",
+        tolerance: "as any-order",
+        traps: "as any-order",
         needs: Needs::Pair,
         make: None,
     },

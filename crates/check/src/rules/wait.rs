@@ -37,6 +37,7 @@ struct Starvation;
 /// Nobody starves.
 pub(super) fn starvation<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let claims = context.subject.scheduler.claims.starvation_free;
+    let claims = claims || context.family == Family::Native;
     let is_plain = |attr: &SchedAttr| {
         let is_normal = attr.policy == Policy::Normal && attr.nice == 0 && attr.slice_ns.is_none();
         is_normal && !context.is_limited(attr.cgroup) && attr.cgroup == ROOT_CGROUP

@@ -11,6 +11,7 @@ use schedlab_sched::{
     Claims, Core, DequeueFlags, EnqueueFlags, Explain, Make, SchedClass, Scheduler, WakeFlags,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +58,12 @@ pub enum Sin {
     IgnoresCpuset,
     /// A write to a file of a group forgives what its tasks have used.
     ForgivesAtWrites,
+    /// DEADLINE tasks run after real-time ones.
+    DeadlineLast,
+    /// CPU time counts four times at nice values below 0.
+    MoreIsLess,
+    /// Turns of each second run are longer.
+    Remembers,
 }
 
 /// One of the two classes.
@@ -72,11 +79,17 @@ struct Toy {
     nr_wakeups: Vec<u32>,
     nr_picks: u64,
     nr_enqueued: u64,
+    /// Number of the run.
+    run: u64,
 }
+
+/// Runs of the toy that remembers.
+static RUNS: AtomicU64 = AtomicU64::new(0);
 
 impl Toy {
     fn new(is_rt: bool, sin: Sin, nr_cpus: u32) -> Self {
         Self {
+            run: 0,
             is_rt,
             sin,
             queues: vec![Vec::new(); nr_cpus as usize],
@@ -98,6 +111,7 @@ impl Toy {
             (Policy::Fifo, Sin::FifoRotates) => Some(5),
             (Policy::Fifo | Policy::Deadline, _) => None,
             (_, Sin::LongSlice) => Some(100),
+            (_, Sin::Remembers) => Some(1 + 5 * (self.run % 2)),
             (_, Sin::NiceStays) if attr.nice >= 3 => None,
             (_, Sin::GroupsStay) if attr.cgroup != ROOT_CGROUP => None,
             (_, Sin::LooksAside) => Some(
@@ -113,6 +127,7 @@ impl Toy {
         let ran = core.sum_exec_runtime(task) - before;
         match self.sin {
             Sin::Unfair if task == TaskId(0) => counted + ran / 4,
+            Sin::MoreIsLess if core.task(task).attr.nice < 0 => counted + ran * 4,
             Sin::FirstComeMost if task == TaskId(0) => counted + ran / 3,
             _ => counted + ran,
         }
@@ -123,6 +138,7 @@ impl Toy {
         let prio = i64::from(core.task(task).prio);
         match self.sin {
             Sin::LowestFirst if self.is_rt => -prio,
+            Sin::DeadlineLast if prio < 0 => i64::MAX,
             _ if self.is_rt => prio,
             Sin::Starves if task == TaskId(1) => i64::MAX,
             Sin::ByName => core.task(task).comm.as_str().bytes().next().unwrap_or(0).into(),
@@ -288,8 +304,11 @@ pub fn toy(sin: Sin) -> Scheduler {
         tunables: Vec::new(),
         digest: None,
         make: Make::new(move |_, machine, _| {
-            let class =
-                |is_rt| Box::new(Toy::new(is_rt, sin, machine.nr_cpus())) as Box<dyn SchedClass>;
+            let run = if sin == Sin::Remembers { RUNS.fetch_add(1, Ordering::Relaxed) } else { 0 };
+            let class = |is_rt| {
+                let toy = Toy::new(is_rt, sin, machine.nr_cpus());
+                Box::new(Toy { run, ..toy }) as Box<dyn SchedClass>
+            };
             vec![class(true), class(false)]
         }),
     }
@@ -297,11 +316,24 @@ pub fn toy(sin: Sin) -> Scheduler {
 
 /// Linux 7.1, whose fair class is not told of limits.
 pub fn without_quota() -> Scheduler {
+    with_groups(|group| group.cpu_max = None)
+}
+
+/// Linux 7.1, whose fair class gives an eighth of each quota.
+pub fn with_less_quota() -> Scheduler {
+    with_groups(|group| {
+        if let Some(limit) = &mut group.cpu_max {
+            limit.quota_ns /= 8;
+        }
+    })
+}
+
+fn with_groups(change: fn(&mut CgroupSpec)) -> Scheduler {
     let real = Arc::clone(registry::find("linux-7.1").expect("it is modelled"));
     let inner = Arc::clone(&real);
     let make = Make::fallible(move |options, machine, cgroups| {
         let mut groups = cgroups.to_vec();
-        groups.iter_mut().for_each(|group| group.cpu_max = None);
+        groups.iter_mut().for_each(change);
         inner.stack(options, machine, &groups)
     });
     Scheduler { make, ..(*real).clone() }

@@ -236,6 +236,14 @@ pub enum StepKind {
     /// `found`; `min_slice` and `found`; how many groups with tasks count as leaving,
     /// `delayed_busy`.
     Queue,
+    /// The load of a queue at the pick. Facts: `load`, and the `sum` of its entities' weights.
+    Load,
+    /// The weight of a group that has tasks on the CPU. Facts: `weight`, the `least` that it may
+    /// be, and the `most`.
+    GroupWeight,
+    /// Load averages of the CPU's tasks at the pick. Facts: the greatest utilisation, `util`, and
+    /// how far a task's time runnable is `short` of it at most.
+    Averages,
     /// The fair server of the CPU. Facts: `active`, `queued`, `timer`, its `runtime` and
     /// `deadline`, when it was last charged, `charged_at`, and how often it has stopped without
     /// having been picked, `early_stops`.

@@ -8,11 +8,13 @@
 use super::FairClass;
 use super::average::Sums;
 use super::average::div_floor;
+use super::entity::Entity;
 use super::rbtree::{NIL, before};
 use super::rules::{Algorithm, FairBug};
 use super::weights::LoadWeight;
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Explanation, Fact, Step, StepKind, StepLog, Who};
+use schedlab_model::weights::MIN_SHARES;
 use schedlab_model::{CgroupId, CpuId, Nanos};
 
 impl FairClass {
@@ -236,6 +238,7 @@ impl FairClass {
         if let Some(balancer) = &self.balancer {
             balancer.drain_steps(&mut into.steps);
         }
+        self.explain_loads(cpu, &mut into.steps);
         let mut add = |facts| {
             into.steps.push(Step { kind: StepKind::Queue, cpu, who: None, facts });
         };
@@ -258,5 +261,37 @@ impl FairClass {
             let Some(found) = slices.min() else { continue };
             add(vec![Fact::ns("min_slice", self.min_slice(q)), Fact::ns("found", found)]);
         }
+    }
+
+    /// Loads of the queues of `cpu`, weights of its groups, and load averages of its tasks.
+    fn explain_loads(&self, cpu: CpuId, steps: &mut Vec<Step>) {
+        let mut add = |kind, who, facts| steps.push(Step { kind, cpu, who, facts });
+        for q in (cpu.0..self.cfs.len() as u32).step_by(self.nr_cpus as usize) {
+            let sum: u64 = self.members(q).into_iter().map(|e| self.ent(e).load.weight).sum();
+            let load = self.rq(q).load;
+            let facts = vec![Fact::number("load", load), Fact::number("sum", sum)];
+            add(StepKind::Load, Some(Who::Group(CgroupId(self.rq(q).group))), facts);
+        }
+        // Throttled groups keep the weight that they had.
+        let groups = self.ents.iter().take(self.first_task as usize);
+        let is_here = |se: &&Entity| self.rq(se.cfs).cpu == cpu.0 && self.rq(se.my_q).load > 0;
+        for se in groups.filter(is_here).filter(|_| self.bandwidth.is_none()) {
+            let group = self.rq(se.my_q).group;
+            let facts = vec![
+                Fact::number("weight", se.load.weight),
+                Fact::number("least", MIN_SHARES),
+                Fact::number("most", self.groups[group as usize].shares),
+            ];
+            add(StepKind::GroupWeight, Some(Who::Group(CgroupId(group))), facts);
+        }
+        let tasks = self.ents.iter().skip(self.first_task as usize);
+        let here = tasks.filter(|se| self.rq(se.cfs).cpu == cpu.0 && se.avg.is_attached());
+        let (mut util_most, mut short_most) = (0, 0);
+        for avg in here.map(|se| se.avg.get()) {
+            util_most = util_most.max(avg.util_avg);
+            short_most = short_most.max(avg.util_avg.saturating_sub(avg.runnable_avg));
+        }
+        let facts = vec![Fact::number("util", util_most), Fact::number("short", short_most)];
+        add(StepKind::Averages, None, facts);
     }
 }
