@@ -2,8 +2,10 @@
 //! Checks every scheduler of the registry, or those named, over many seeds.
 //!
 //! `cargo run --release -p schedlab-check --example seeds -- 1000 linux-6.12`
+//!
+//! `FIRST=700001` in the environment is the first seed.
 
-use schedlab_check::{Subject, Verdict, generate, play};
+use schedlab_check::{Subject, Verdict, check, generate};
 use schedlab_sched::registry::SCHEDULERS;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::Instant;
 fn main() {
     let mut args = std::env::args().skip(1);
     let count: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let first: u64 = std::env::var("FIRST").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut names: Vec<String> = args.collect();
     let judges_limits = names.iter().any(|name| name == "--known");
     names.retain(|name| name != "--known");
@@ -23,14 +26,14 @@ fn main() {
         let start = Instant::now();
         let mut nr_refused = 0;
         let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        let mut first: BTreeMap<String, String> = BTreeMap::new();
-        for seed in 0..count {
-            match play(&generate(&subject.shape(), seed), &subject) {
+        let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        for seed in first..first + count {
+            match check(&generate(&subject.shape(), seed), &subject) {
                 Verdict::Passed => {}
                 Verdict::Refused(_) => nr_refused += 1,
                 Verdict::Broken(breach) => {
                     let key = format!("{} {}", breach.rule.name, breach.kind);
-                    first.entry(key.clone()).or_insert_with(|| format!("seed {seed}: {breach}"));
+                    texts.entry(key.clone()).or_insert_with(|| format!("seed {seed}: {breach}"));
                     found.entry(key).or_default().push(seed);
                 }
             }
@@ -39,7 +42,7 @@ fn main() {
         println!("{}: {nr_refused} refused, {} seeds/s", scheduler.name, rate.unwrap_or(count));
         for (key, seeds) in &found {
             println!("    {key}: {} of {count}, {:?}", seeds.len(), &seeds[..seeds.len().min(12)]);
-            println!("        {}", first[key]);
+            println!("        {}", texts[key]);
         }
     }
 }
