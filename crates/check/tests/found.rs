@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cases that the checker has found, and whose cause is mended: no rule breaks any more.
 
-use schedlab_check::{Case, Subject, Verdict, play};
+use schedlab_check::{Case, Subject, Verdict, check_rule, pair, play, rule};
 use schedlab_model::machine::Caches;
 use schedlab_model::{Costs, Machine};
 use schedlab_sched::registry;
@@ -59,4 +59,46 @@ fn what_was_found_and_mended_stays_mended() {
         let subject = Subject { judges_limits: true, ..Subject::new(Arc::clone(scheduler)) };
         assert_eq!(play(&case, &subject), Verdict::Passed, "{why}");
     }
+}
+
+/// Two tasks that change their policy every 50 us: under CFS the first keeps the CPU, because its
+/// slice begins anew each time. Found by seed 707116.
+#[test]
+fn who_changes_its_policy_often_keeps_the_cpu_of_6_1() {
+    let text = r#"{ "name": "check-707116", "global": { "duration": "400ms" },
+  "tasks": {
+    "a": { "instance": 2, "loop": -1, "phases": {
+      "p0": { "loop": 1, "sched": { "policy": "SCHED_BATCH" } },
+      "p1": { "loop": 1, "run": 50 },
+      "p2": { "loop": 1, "sched": { "policy": "SCHED_OTHER" } },
+      "p3": { "loop": 1 } } } } }"#;
+    let workload = read_rtapp("w.json", text, 1).expect("it is a workload").workload;
+    let machine = Machine { costs: Costs::ZERO, caches: Caches::NONE, ..Machine::flat(1) };
+    let case = Case { workload, machine, seed: 1 };
+    for (name, is_limit) in [("linux-6.1", true), ("linux-7.1", false)] {
+        let scheduler = registry::find(name).expect("it is modelled");
+        let known = Subject::new(Arc::clone(scheduler));
+        assert_eq!(play(&case, &known), Verdict::Passed, "{name}");
+        let all = Subject { judges_limits: true, ..known };
+        let broken = play(&case, &all).breach().map(|breach| breach.rule.name);
+        assert_eq!(broken, is_limit.then_some("wait"), "{name}");
+    }
+}
+
+/// A group whose CPUs change takes its pinned tasks along, to a CPU that another task keeps busy.
+/// The pair of `other-cpu` leaves such changes out. Found by seed 701605.
+#[test]
+fn a_changed_cpuset_does_not_move_the_tasks_of_a_pair() {
+    let text = r#"{ "name": "check-701605", "global": { "duration": "6ms" },
+  "cgroups": { "/h": { "weight": 10 } },
+  "tasks": {
+    "a": { "cpus": [0], "loop": -1, "change": { "taskgroup": "/h", "cpus": "all" }, "run": 1 },
+    "b": { "cpus": [0], "taskgroup": "/h", "loop": 1 },
+    "c": { "cpus": [0], "loop": 1, "change": { "taskgroup": "/h", "cpus": [1] } } } }"#;
+    let workload = read_rtapp("w.json", text, 2).expect("it is a workload").workload;
+    let case = Case { workload, machine: Machine::flat(2), seed: 1 };
+    let subject = Subject::new(Arc::clone(registry::find("linux-7.1").expect("it is modelled")));
+    let rule = rule("other-cpu").expect("the table has it");
+    assert!(pair(&case, &subject, rule).is_some(), "the rule holds for the case");
+    assert_eq!(check_rule(&case, &subject, rule), Verdict::Passed);
 }

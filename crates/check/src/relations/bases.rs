@@ -144,11 +144,21 @@ pub(super) fn pinned(case: &Case) -> Option<Case> {
         task.interarrival_ns =
             task.interarrival_ns.map(|amount| Amount::Constant(constant(amount)));
         task.program.ops.iter_mut().for_each(make_constant);
+        task.program.ops.iter_mut().for_each(keep_cpus);
     }
     let apart = vec![0, 1];
     let topology = Topology { core: apart.clone(), llc: apart.clone(), node: apart };
     let machine = free_machine(case, topology);
     Some(Case { workload, machine, seed: case.seed })
+}
+
+/// A change of a group's CPUs would move its pinned tasks: it gives the group all.
+fn keep_cpus(op: &mut Op) {
+    if let Op::Change(change) = op
+        && let Change::Cpus { cpus, .. } = &mut **change
+    {
+        *cpus = None;
+    }
 }
 
 fn make_constant(op: &mut Op) {

@@ -19,7 +19,7 @@ pub struct Limit {
 }
 
 /// All known limits.
-pub static LIMITS: [Limit; 13] = [
+pub static LIMITS: [Limit; 14] = [
     Limit {
         rules: &["wait", "share", "reweight", "placed"],
         occurs: "linux-6.18.44, with groups",
@@ -54,9 +54,7 @@ pub static LIMITS: [Limit; 13] = [
                  6d71a9c61604",
         applies: |context| {
             let from = KernelVersion::release(6, 12, 0);
-            is_kernel(context, from, KernelVersion::series(6, 12))
-                && (0..context.workload().tasks.len())
-                    .any(|spec| context.has_op(spec, |op| matches!(op, Op::SetAttr(_))))
+            is_kernel(context, from, KernelVersion::series(6, 12)) && changes_attrs(context)
         },
     },
     Limit {
@@ -85,6 +83,17 @@ pub static LIMITS: [Limit; 13] = [
             let to = KernelVersion::series(6, 1);
             is_kernel(context, KernelVersion::release(6, 1, 0), to)
                 && context.attrs().any(|attr| attr.nice < 0)
+        },
+    },
+    Limit {
+        rules: &["wait", "share"],
+        occurs: "linux-6.1, tasks that change their own attributes",
+        reason: "the slice of a task that changes its attributes begins anew (set_next_entity), \
+                 and no tick preempts a task before sched_min_granularity: one that changes them \
+                 more often keeps the CPU",
+        applies: |context| {
+            let to = KernelVersion::series(6, 1);
+            is_kernel(context, KernelVersion::release(6, 1, 0), to) && changes_attrs(context)
         },
     },
     Limit {
@@ -142,6 +151,12 @@ pub static LIMITS: [Limit; 13] = [
         applies: |context| is_named(context, &["cfs-v19"]),
     },
 ];
+
+/// Whether a task changes its own attributes.
+fn changes_attrs(context: &Context<'_>) -> bool {
+    let changes = |op: &Op| matches!(op, Op::SetAttr(_));
+    (0..context.workload().tasks.len()).any(|spec| context.has_op(spec, changes))
+}
 
 /// Whether the scheduler's name begins with one of these.
 fn is_named(context: &Context<'_>, names: &[&str]) -> bool {
