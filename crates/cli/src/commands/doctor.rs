@@ -6,7 +6,10 @@ use crate::error::CliResult;
 use crate::output::Out;
 use crate::table;
 
+use schedlab_host::attr::Abilities;
 use schedlab_host::doctor::Check;
+use schedlab_model::KernelVersion;
+use schedlab_sched::bugs::KnownBug;
 use schedlab_vm::Cache;
 use schedlab_vm::qemu::build;
 use serde_json::{Value, json};
@@ -25,10 +28,28 @@ fn parallel_qemu() -> Check {
     }
 }
 
+/// Bugs of the table (`schedlab check --bugs`) that the running kernel has or may have.
+fn known_bugs(version: Option<KernelVersion>) -> Check {
+    let bugs: Vec<&str> = version.into_iter().flat_map(KnownBug::of).map(|bug| bug.id).collect();
+    let is_ok = bugs.is_empty();
+    Check {
+        name: "scheduler bugs",
+        is_ok,
+        found: match (is_ok, version) {
+            (false, _) => format!("this release has or may have {}", bugs.join(", ")),
+            (true, Some(_)) => "none of the table in this release".into(),
+            (true, None) => "unknown: the kernel's release is no version".into(),
+        },
+        meaning: "knowing which decisions of this kernel are wrong",
+        remedy: if is_ok { "" } else { "`schedlab check --bugs` describes them" },
+    }
+}
+
 /// Runs the command. A missing feature is an answer, not an error, so the exit code is 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
     let mut checks = schedlab_host::doctor::doctor();
     checks.push(parallel_qemu());
+    checks.push(known_bugs(Abilities::detect().kernel));
     if args.json {
         let entries: Vec<Value> = checks
             .iter()
@@ -63,4 +84,19 @@ pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
         out.line(format!("  {}: {}", check.name, check.remedy))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_with_bugs_is_named() {
+        let check = known_bugs(Some(KernelVersion::release(6, 18, 44)));
+        assert!(!check.is_ok && check.found.ends_with("P01, P14, P15"), "{check:?}");
+        assert!(check.remedy.contains("--bugs"));
+        let check = known_bugs(Some(KernelVersion::release(7, 3, 0)));
+        assert!(check.is_ok && check.found.contains("none"), "{check:?}");
+        assert!(known_bugs(None).found.contains("unknown"));
+    }
 }
