@@ -17,6 +17,11 @@ pub fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
     of_list(current, known.chain(aliases))
 }
 
+/// Names of the rules of `check`.
+pub fn rules(current: &OsStr) -> Vec<CompletionCandidate> {
+    of_list(current, schedlab_check::RULES.iter().map(|rule| (rule.name, rule.statement)))
+}
+
 /// Names of built-in workloads, and files.
 pub fn workloads(current: &OsStr) -> Vec<CompletionCandidate> {
     let known = BUILTINS.iter().map(|found| (found.name, found.summary));

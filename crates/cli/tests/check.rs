@@ -20,11 +20,36 @@ fn words(command: &str) -> Vec<&str> {
 #[test]
 fn the_rules_are_listed() {
     let text = ok(&["check", "--rules"]).stdout;
-    for part in ["rt-strict: No task", "holds for:", "tolerance:", "traps:", "source:"] {
+    for part in [
+        "rt-strict: No task",
+        "holds for:",
+        "tolerance:",
+        "traps:",
+        "source:",
+        "Known limits",
+        "What no rule checks:\nA task wakes as soon as",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let rules: Value = json(&ok(&["check", "--rules", "--json"]));
     assert!(rules.as_array().unwrap().len() > 12);
+}
+
+#[test]
+fn a_rule_can_be_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |args: &[&str]| schedlab_in(folder.path(), &[&["check"][..], args].concat());
+    let found = check(&["linux-6.12+P22", "--seeds", "400"]);
+    assert_eq!(found.code, 1, "{}{}", found.stdout, found.stderr);
+    let file = "schedlab-check/linux-6.12-P22-idle-protection.finding.json";
+    assert!(folder.path().join(file).exists(), "{}", found.stdout);
+    let args = ["linux-6.12+P22", "--case", file];
+    assert_eq!(check(&args).code, 1);
+    let skipped = check(&[&args[..], &["--skip", "idle-protection"]].concat());
+    assert_eq!(skipped.code, 0, "{}{}", skipped.stdout, skipped.stderr);
+    let wrong = check(&["rr", "--skip", "nonsense"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("`schedlab check --rules` lists them"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -141,6 +141,12 @@ pub struct InGuest {
 }
 
 impl InGuest {
+    /// Without these rules.
+    pub fn skipping(mut self, rules: &[&'static str]) -> Self {
+        self.subject.skipped = rules.to_vec();
+        self
+    }
+
     /// Its lane.
     pub fn lane(&self) -> &dyn Lane {
         &*self.lane

@@ -26,7 +26,9 @@ use guest::Guests;
 use place::{InSim, Place};
 use recipe::Recipe;
 use result::{Checked, StatedBug, StatedRule};
-use schedlab_check::{Breach, Case, LIMITS, RULES, Rule, Shape, Subject, Verdict, shrink};
+use schedlab_check::{
+    Breach, Case, LIMITS, RULES, Rule, Shape, Subject, UNCHECKED, Verdict, shrink,
+};
 use schedlab_model::Nanos;
 use schedlab_run::LaneKind;
 use schedlab_sched::bugs::BUGS;
@@ -76,6 +78,10 @@ pub struct CheckArgs {
     /// Report known limits of models, too
     #[arg(long)]
     pub known: bool,
+    /// Do not judge this rule (repeatable)
+    #[arg(long, value_name = "RULE", value_parser = rule_name,
+          add = ArgValueCompleter::new(complete::rules))]
+    pub skip: Vec<&'static str>,
     /// List the rules and the known limits, and exit
     #[arg(long)]
     pub rules: bool,
@@ -111,6 +117,14 @@ pub const EXAMPLES: &str = "Examples:
 A found case is made as small as possible. DIR then has the workload, a trace and the explanation.
 Exit code: 0 no rule was broken, 1 a rule was broken.";
 
+/// The name of a rule.
+fn rule_name(text: &str) -> Result<&'static str, String> {
+    match schedlab_check::rule(text) {
+        Some(rule) => Ok(rule.name),
+        None => Err("no such rule; `schedlab check --rules` lists them".into()),
+    }
+}
+
 /// Runs the command.
 pub fn check(args: &CheckArgs, out: &mut Out) -> CliResult<()> {
     if args.rules {
@@ -144,7 +158,8 @@ fn places(args: &CheckArgs) -> CliResult<Vec<Box<dyn Place>>> {
         LaneKind::Vm => {
             let guests = Guests::new(&args.scx)?;
             let place = |name: &String| -> CliResult<Box<dyn Place>> {
-                Ok(Box::new(guests.place(name, &args.tunables, args.known)?))
+                let place = guests.place(name, &args.tunables, args.known)?;
+                Ok(Box::new(place.skipping(&args.skip)))
             };
             args.schedulers.iter().map(place).collect()
         }
@@ -162,8 +177,8 @@ fn in_sim(args: &CheckArgs) -> CliResult<Vec<Box<dyn Place>>> {
         let scheduler = known.find(name)?;
         let tunables = known.tunables(&scheduler);
         let options = options_of(&scheduler, &tunables)?;
-        let judges_limits = args.known;
-        let subject = Subject { options, judges_limits, ..Subject::new(scheduler) };
+        let (judges_limits, skipped) = (args.known, args.skip.clone());
+        let subject = Subject { options, judges_limits, skipped, ..Subject::new(scheduler) };
         Ok(Box::new(InSim { subject, tunables }))
     };
     args.schedulers.iter().map(place).collect()
@@ -343,6 +358,10 @@ fn list_rules(is_json: bool, out: &mut Out) -> CliResult<()> {
     for limit in &LIMITS {
         out.line(format!("{}: {}", limit.rules.join(", "), limit.occurs))?;
         out.line(format!("    {}", limit.reason))?;
+    }
+    out.line("\nWhat no rule checks:")?;
+    for unchecked in &UNCHECKED {
+        out.line(format!("{}\n    {}", unchecked.statement, unchecked.reason))?;
     }
     Ok(())
 }
