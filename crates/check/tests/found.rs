@@ -102,3 +102,18 @@ fn a_changed_cpuset_does_not_move_the_tasks_of_a_pair() {
     assert!(pair(&case, &subject, rule).is_some(), "the rule holds for the case");
     assert_eq!(check_rule(&case, &subject, rule), Verdict::Passed);
 }
+
+/// A task that only yields runs for no time, and the other goes on at the same instant: it has
+/// given way. Found by seed 711461.
+#[test]
+fn a_turn_without_a_length_ends_a_slice() {
+    let text = r#"{ "name": "check-711461", "global": { "duration": "141ms" },
+  "tasks": {
+    "a": { "policy": "SCHED_FIFO", "priority": 1, "loop": 1, "sleep": 5, "yield": "" },
+    "c": { "instance": 2, "policy": "SCHED_RR", "priority": 1, "loop": -1, "run": 10 } } }"#;
+    let workload = read_rtapp("w.json", text, 2).expect("it is a workload").workload;
+    let machine = Machine { costs: Costs::ZERO, caches: Caches::NONE, ..Machine::flat(2) };
+    let case = Case { workload, machine, seed: 711_461 };
+    let subject = Subject::new(Arc::clone(registry::find("linux-7.1").expect("it is modelled")));
+    assert_eq!(play(&case, &subject), Verdict::Passed);
+}

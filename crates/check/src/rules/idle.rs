@@ -25,6 +25,11 @@ impl<K> Default for Stays<K> {
 }
 
 impl<K: Ord + Copy> Stays<K> {
+    /// The condition has not held at this moment for the keys that `are` so.
+    pub fn end(&mut self, are: impl Fn(K) -> bool) {
+        self.since.retain(|key, _| !are(*key));
+    }
+
     /// The condition holds for `keys` from `from` to `to`, and for no others. Returns the first
     /// key for which it has held for longer than `most`, and how long.
     pub fn update(

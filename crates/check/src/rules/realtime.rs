@@ -321,6 +321,13 @@ pub(super) fn rr_slice<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>>
 }
 
 impl Check for RrSlice<'_> {
+    /// A task may give way and run again at the same instant: an equal one only yields.
+    fn event(&mut self, _world: &World<'_>, event: &Event, _found: &mut Found) {
+        if matches!(event.kind, EventKind::Switch { .. }) {
+            self.stays.end(|(cpu, _)| cpu == event.cpu);
+        }
+    }
+
     fn pass(&mut self, world: &World<'_>, to: Nanos, found: &mut Found) {
         // The pairs are of a CPU whose running RR task has an equal rival, and of that task.
         let running = world.cpus.iter().filter_map(|cpu| {
