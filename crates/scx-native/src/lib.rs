@@ -36,6 +36,7 @@ mod ops;
 mod options;
 mod prepare;
 mod program;
+mod ready;
 mod run;
 mod scheduler;
 mod seccomp;
@@ -55,6 +56,7 @@ pub use error::NativeError;
 pub use guard::LIMIT_S;
 pub use inspect::Inspector;
 pub use options::OptionInfo;
+pub use ready::ready_setup;
 pub use user::UserProgram;
 
 use options::Chosen;

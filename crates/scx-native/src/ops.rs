@@ -530,6 +530,11 @@ impl Ops for NativeOps {
         let Program { is_cid_form, kernel, .. } = *self.run.program;
         self.run.cids = Cids::new(k.topology(), is_cid_form, kernel, self.shard_size);
         let setup = self.setup.take().unwrap_or_default();
+        let (topology, hz) = (k.topology().clone(), k.hz());
+        let setup = setup.ready(&topology, hz).map_err(|why| match setup.recorded {
+            Some(_) => OpsFault(why),
+            None => OpsFault(format!("the setup fails: {why}")),
+        })?;
         let chosen = self.chosen.clone();
         self.prepare(k, &setup, &|name| chosen.has(name))?;
         let answer = self.call(k, Callback::InitCids, [0; 4])? as i32;

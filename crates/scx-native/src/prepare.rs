@@ -9,57 +9,13 @@
 use super::dwarf::Type;
 use super::ops::NativeOps;
 use super::program::{Program, RUN_TIME};
-use super::setup::{Element, Setup, layout};
-use super::setup_words::{Known, Machine, Part, Value};
 use super::touch;
 use schedlab_model::CpuId;
-use schedlab_model::machine::Topology;
 use schedlab_scx::{Kernel, OpsFault};
-use std::collections::BTreeMap;
-
-/// The type of a task's context in schedulers that use the arena library; in some after the
-/// scheduler's name and `_`.
-const TASK_CONTEXT: &str = "task_ctx";
-/// The program that prepares the library.
-const ARENA_INIT: &str = "arena_init";
-/// Pages that the library takes from the map at a time.
-const STATIC_PAGES: u64 = 8;
-
-/// A step of a path to a part of a variable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step<'t> {
-    Member(&'t str),
-    Index(u64),
-    /// A value for each element.
-    Every,
-    /// Every element has this value.
-    All,
-}
-
-/// Splits `name.member[3][*]` into the name and the steps.
-fn steps(path: &str) -> Result<(&str, Vec<Step<'_>>), String> {
-    let end = path.find(['.', '[']).unwrap_or(path.len());
-    let (name, mut rest) = path.split_at(end);
-    let mut steps = Vec::new();
-    while !rest.is_empty() {
-        let wrong = || format!("{path:?} is no path such as a.b[3] or a[*].b");
-        if let Some(member) = rest.strip_prefix('.') {
-            let end = member.find(['.', '[']).unwrap_or(member.len());
-            steps.push(Step::Member(&member[..end]));
-            rest = &member[end..];
-        } else {
-            let (index, after) =
-                rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(wrong)?;
-            steps.push(match index {
-                "*" => Step::Every,
-                "all" => Step::All,
-                _ => Step::Index(index.parse().map_err(|_| wrong())?),
-            });
-            rest = after;
-        }
-    }
-    Ok((name, steps))
-}
+use schedlab_scx_source::{
+    ArenaSetup, ReadySetup, SetupElement, SetupStep as Step, SetupValue as Known, arena,
+    setup_path as steps,
+};
 
 /// Bytes for places of a variable of type `of` at `at`.
 fn assign(
@@ -125,70 +81,58 @@ impl NativeOps {
     pub(super) fn prepare(
         &mut self,
         k: &mut Kernel<'_>,
-        setup: &Setup,
+        setup: &ReadySetup,
         is_chosen: &dyn Fn(&str) -> bool,
     ) -> Result<(), OpsFault> {
-        let topology: Topology = k.topology().clone();
-        let machine = Machine::new(&topology, k.hz());
         let fault = |what: String| OpsFault(format!("the setup fails: {what}"));
-        if let Some(recorded) = &setup.recorded {
-            recorded.check(&topology).map_err(OpsFault)?;
-        }
-        for (path, value) in in_order(&setup.variables) {
+        for (path, value) in &setup.variables {
             let (name, steps) = steps(path).map_err(fault)?;
-            let is_there = self.run.program.variables.iter().any(|(_, of)| of.name == name);
-            if is_chosen(name) || (setup.is_known && !is_there) {
+            if is_chosen(name) || (setup.is_lenient && !self.has_variable(name)) {
                 continue;
             }
-            let known = value.known(&machine);
-            match known.and_then(|value| self.set_variable(name, &steps, &value)) {
+            match self.set_variable(name, &steps, value) {
                 // Another version of the scheduler has other members.
-                Err(_) if setup.is_known => {}
+                Err(_) if setup.is_lenient => {}
                 done => done.map_err(|why| fault(format!("variable {path}: {why}")))?,
             }
         }
         for element in &setup.elements {
-            let of = |why: String| fault(format!("map {}: {why}", element.map));
-            for machine in each(&machine, element.each.as_deref()).map_err(of)? {
-                let key = layout(&element.key, &machine).map_err(of)?;
-                let value = layout(&element.value, &machine).map_err(of)?;
-                match self.set_element(element, &machine, &key, &value) {
-                    Err(_) if setup.is_known => {}
-                    done => done.map_err(of)?,
-                }
+            match self.set_element(element) {
+                Err(_) if setup.is_lenient => {}
+                done => done.map_err(|why| fault(format!("map {}: {why}", element.map)))?,
             }
         }
-        let has_arena = function(&self.run.program, ARENA_INIT).is_some();
-        if setup.arena && (has_arena || !setup.is_known) {
-            self.set_up_arena(k, &machine)?;
+        let has_arena = function(&self.run.program, arena::INIT).is_some();
+        if let Some(arena) = &setup.arena
+            && (has_arena || !setup.is_lenient)
+        {
+            self.set_up_arena(k, arena)?;
         }
         self.run_programs(k, setup, false)
+    }
+
+    fn has_variable(&self, name: &str) -> bool {
+        self.run.program.variables.iter().any(|(_, of)| of.name == name)
     }
 
     /// Runs the setup's programs for before the scheduler is attached, or for after.
     pub(super) fn run_programs(
         &mut self,
         k: &mut Kernel<'_>,
-        setup: &Setup,
+        setup: &ReadySetup,
         attached: bool,
     ) -> Result<(), OpsFault> {
-        let topology: Topology = k.topology().clone();
-        let machine = Machine::new(&topology, k.hz());
-        let fault = |what: String| OpsFault(format!("the setup fails: {what}"));
         for run in setup.runs.iter().filter(|run| run.attached == attached) {
-            let of = |why: String| fault(format!("program {}: {why}", run.program));
-            let mut variables = self.run.program.variables.iter();
-            let lacks = |needs: &String| !variables.any(|(_, of)| of.name == *needs);
             // Another version of the scheduler has other programs.
-            let is_other = setup.is_known && function(&self.run.program, &run.program).is_none();
+            let is_other =
+                setup.is_lenient && function(&self.run.program, &run.program).is_none();
+            let lacks = |needs: &String| !self.has_variable(needs);
             if is_other || run.needs.as_ref().is_some_and(lacks) {
                 continue;
             }
-            for machine in each(&machine, run.each.as_deref()).map_err(of)? {
-                let mut context = layout(&run.context, &machine).map_err(of)?;
-                let cpu = cpu_of(run.cpu.as_ref(), &machine).map_err(of)?.unwrap_or(k.this_cpu());
-                k.on_cpu(cpu, |k| self.run_program(k, &run.program, &mut context))?;
-            }
+            let mut context = run.context.clone();
+            let cpu = run.cpu.map_or(k.this_cpu(), CpuId);
+            k.on_cpu(cpu, |k| self.run_program(k, &run.program, &mut context))?;
         }
         Ok(())
     }
@@ -211,13 +155,8 @@ impl NativeOps {
         Ok(())
     }
 
-    fn set_element(
-        &mut self,
-        element: &Element,
-        machine: &Machine<'_>,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), String> {
+    fn set_element(&mut self, element: &SetupElement) -> Result<(), String> {
+        let SetupElement { key, value, .. } = element;
         let map = self.run.maps.iter_mut().find(|map| map.name == element.map);
         let map = map.ok_or("the scheduler has none")?;
         let (key_size, value_size) = (map.def.key_size as usize, map.def.value_size as usize);
@@ -229,13 +168,12 @@ impl NativeOps {
                 value.len()
             ));
         }
-        let cpu = cpu_of(element.cpu.as_ref(), machine)?.map_or(machine.cpu(), |cpu| cpu.0);
-        let place = map.insert(key, 0, cpu).map_err(|errno| format!("error {errno}"))?;
-        let mut all = vec![(place, value.to_vec())];
-        for (path, value) in in_order(&element.members) {
+        let place = map.insert(key, 0, element.cpu).map_err(|errno| format!("error {errno}"))?;
+        let mut all = vec![(place, value.clone())];
+        for (path, value) in &element.members {
             let of = map.def.value.as_deref().ok_or("its values have no type")?;
             let (_, steps) = steps(path)?;
-            assign(of, place, &steps, &value.known(machine)?, &mut all)?;
+            assign(of, place, &steps, value, &mut all)?;
         }
         for (at, bytes) in all {
             touch::copy_to(at, &bytes);
@@ -292,70 +230,31 @@ impl NativeOps {
         Ok(())
     }
 
-    fn set_up_arena(&mut self, k: &mut Kernel<'_>, machine: &Machine<'_>) -> Result<(), OpsFault> {
-        const NODE_INIT: &str = "arena_topology_node_init";
+    fn set_up_arena(&mut self, k: &mut Kernel<'_>, machine: &ArenaSetup) -> Result<(), OpsFault> {
         let program = std::sync::Arc::clone(&self.run.program);
-        let own = format!("{}_{TASK_CONTEXT}", self.info.name);
+        let own = format!("{}_{}", self.info.name, arena::TASK_CONTEXT);
         let size = |name: &str| program.debug.iter().find_map(|of| of.size_of(name));
-        let Some(context) = size(TASK_CONTEXT).or_else(|| size(&own)) else {
-            return Err(OpsFault(format!(
-                "the setup fails: there is no type {TASK_CONTEXT} or {own}"
-            )));
+        let Some(context) = size(arena::TASK_CONTEXT).or_else(|| size(&own)) else {
+            let what = format!("there is no type {} or {own}", arena::TASK_CONTEXT);
+            return Err(OpsFault(format!("the setup fails: {what}")));
         };
-        self.run_words(k, ARENA_INIT, &mut [STATIC_PAGES, context, 0])?;
-        if function(&program, "arena_topology_init").is_some() {
-            let most = [
-                machine.ids(Part::Node).len() as u32,
-                machine.most(Part::Llc, Part::Node),
-                machine.most(Part::Core, Part::Llc),
-                machine.most(Part::Cpu, Part::Core),
-                0,
-            ];
-            let mut bytes: Vec<u8> = most.iter().flat_map(|nr| nr.to_le_bytes()).collect();
-            self.run_program(k, "arena_topology_init", &mut bytes)?;
+        self.run_words(k, arena::INIT, &mut [arena::STATIC_PAGES, context, 0])?;
+        if function(&program, arena::TOPOLOGY_INIT).is_some() {
+            let most = machine.most.iter().chain(&[0]);
+            let mut bytes: Vec<u8> = most.flat_map(|nr| nr.to_le_bytes()).collect();
+            self.run_program(k, arena::TOPOLOGY_INIT, &mut bytes)?;
         }
-        if function(&program, NODE_INIT).is_none() {
+        if function(&program, arena::NODE_INIT).is_none() {
             return Ok(());
         }
-        let all: Vec<_> = machine.ids(Part::Cpu).into_iter().map(schedlab_model::CpuId).collect();
-        let mut spans = vec![(0, all)];
-        for part in [Part::Node, Part::Llc, Part::Core, Part::Cpu] {
-            spans.extend(machine.ids(part).into_iter().map(|id| (id, machine.cpus(part, id))));
-        }
-        for (id, cpus) in spans {
+        for (id, words) in &machine.spans {
             let mut mask = [0];
-            self.run_words(k, "arena_alloc_mask", &mut mask)?;
-            touch::put_words(mask[0], &machine.mask(&cpus));
-            self.run_words(k, NODE_INIT, &mut [mask[0], 0, u64::from(id)])?;
+            self.run_words(k, arena::ALLOC_MASK, &mut mask)?;
+            touch::put_words(mask[0], words);
+            self.run_words(k, arena::NODE_INIT, &mut [mask[0], 0, u64::from(*id)])?;
         }
         Ok(())
     }
-}
-
-/// Values by path: those for all elements first, so that others can differ from them.
-fn in_order(values: &BTreeMap<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    let is_for_all = |path: &str| path.contains("[all]");
-    let first = values.iter().filter(move |(path, _)| is_for_all(path));
-    first.chain(values.iter().filter(move |(path, _)| !is_for_all(path)))
-}
-
-/// The CPU that an entry names.
-fn cpu_of(value: Option<&Value>, machine: &Machine<'_>) -> Result<Option<CpuId>, String> {
-    let Some(value) = value else { return Ok(None) };
-    let number = value.number(machine)?;
-    let ids = machine.ids(Part::Cpu);
-    let cpu = u32::try_from(number).ok().filter(|cpu| ids.contains(cpu));
-    cpu.map(|cpu| Some(CpuId(cpu))).ok_or_else(|| {
-        format!("cpu = {number}: the machine has CPUs 0 to {}", ids.len().saturating_sub(1))
-    })
-}
-
-/// The machine once, or as seen from each part that `each` names.
-fn each<'a>(machine: &Machine<'a>, each: Option<&str>) -> Result<Vec<Machine<'a>>, String> {
-    Ok(match each {
-        Some(part) => machine.each(Part::of(part)?),
-        None => vec![*machine],
-    })
 }
 
 #[cfg(test)]
@@ -363,12 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_parts_of_variables() {
-        let path = steps("a.b[3][*].c[all]").unwrap();
-        let expected =
-            vec![Step::Member("b"), Step::Index(3), Step::Every, Step::Member("c"), Step::All];
-        assert_eq!(path, ("a", expected));
-        assert!(steps("a[x]").unwrap_err().contains("is no path such as"));
+    fn values_fill_the_places_of_their_paths() {
         let int = Type::Int { size: 2, signed: false };
         let pair = Type::Struct {
             size: 4,

@@ -57,6 +57,9 @@ pub struct Setup {
     /// Whether it is one of [`KNOWN`]: other versions of a scheduler may lack what it names.
     #[serde(skip)]
     pub is_known: bool,
+    /// Where it comes from: a file, or `built-in: NAME`.
+    #[serde(skip)]
+    pub origin: String,
 }
 
 /// The origin of recorded values: they are right for one machine.
@@ -211,10 +214,14 @@ impl Setup {
             let origin = path.display().to_string();
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| NativeError::Refused(format!("the setup {origin}: {error}")))?;
-            return Self::parse(&text, &origin);
+            let setup = Self::parse(&text, &origin)?;
+            return Ok(Self { origin, ..setup });
         }
         match KNOWN.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Ok(Self { is_known: true, ..Self::parse(text, name)? }),
+            Some((_, text)) => {
+                let origin = format!("built-in: {name}");
+                Ok(Self { is_known: true, origin, ..Self::parse(text, name)? })
+            }
             None => Ok(Self::default()),
         }
     }

@@ -3,6 +3,7 @@
 
 use schedlab_model::CpuId;
 use schedlab_model::machine::Topology;
+use schedlab_scx_source::SetupValue as Known;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -18,15 +19,6 @@ pub enum Value {
     Word(String),
     /// Several values.
     List(Vec<Value>),
-}
-
-/// A value for one machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Known {
-    /// A number.
-    Number(i128),
-    /// Several values.
-    List(Vec<Known>),
 }
 
 /// A part of a machine of which there are several.

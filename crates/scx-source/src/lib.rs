@@ -11,10 +11,14 @@ mod constants;
 mod files;
 mod headers;
 mod reads;
+mod ready;
 mod user_half;
 
 pub use clang::{CLANG_VARIABLE, advice_on_headers, find_clang};
 pub use constants::{Constant, is_set_by_schedlab};
 pub use files::{SourceOptions, check_define, setup_next_to};
 pub use headers::{SHARED_HEADERS, SYSTEM_HEADERS};
+pub use ready::{
+    ArenaSetup, ReadySetup, SetupElement, SetupRun, SetupStep, SetupValue, arena, setup_path,
+};
 pub use user_half::{MissingSetup, SET_UP_BY_USER_PROGRAM};
