@@ -11,6 +11,7 @@ mod input;
 mod machine;
 mod output;
 mod schedulers;
+mod setups;
 mod table;
 
 use clap::{CommandFactory, Parser};

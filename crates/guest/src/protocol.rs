@@ -13,6 +13,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use schedlab_host::ext::verdict::ObjectLog;
 use schedlab_model::{CpuMask, Nanos, Workload};
 use schedlab_run::{LaneError, RunResult};
+use schedlab_scx_source::ReadySetup;
 use serde::{Deserialize, Serialize};
 
 /// Size of the shared memory (bytes). A trace of some twelve million events fits.
@@ -51,6 +52,8 @@ pub mod kind {
     pub const VERIFY: u64 = 1;
     /// [`super::Request::RunUnder`].
     pub const RUN_UNDER: u64 = 2;
+    /// [`super::Request::RunSetUp`].
+    pub const RUN_SET_UP: u64 = 3;
 }
 
 /// Stages of a guest.
@@ -96,6 +99,8 @@ pub enum Request {
     Verify(ExtRequest),
     /// To run a workload while a program has its scheduler loaded.
     RunUnder(GuestRequest, SchedulerCommand),
+    /// To run a workload under the request's scheduler, with what its user program would set.
+    RunSetUp(GuestRequest, ReadySetup),
 }
 
 /// A request as it is sent: its kind is a word of the first page.
@@ -118,6 +123,9 @@ impl Request {
             Self::RunUnder(request, command) => {
                 Message { kind: kind::RUN_UNDER, bytes: bytes_of(&(request, command)) }
             }
+            Self::RunSetUp(request, setup) => {
+                Message { kind: kind::RUN_SET_UP, bytes: bytes_of(&(request, setup)) }
+            }
         }
     }
 
@@ -129,6 +137,8 @@ impl Request {
             kind::VERIFY => borsh::from_slice(&message.bytes).map(Self::Verify),
             kind::RUN_UNDER => borsh::from_slice(&message.bytes)
                 .map(|(request, command)| Self::RunUnder(request, command)),
+            kind::RUN_SET_UP => borsh::from_slice(&message.bytes)
+                .map(|(request, setup)| Self::RunSetUp(request, setup)),
             other => Err(std::io::Error::other(format!("kind {other} is not known"))),
         }
     }

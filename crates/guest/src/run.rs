@@ -93,8 +93,12 @@ fn act(message: Message, trace: &mut Vec<u8>, reply: &mut GuestReply) -> Result<
     match request {
         Request::Run(request) => {
             write(&request.writes)?;
-            let scheduler = request.ext.as_ref().map(scheduler::load).transpose()?;
-            let scheduler = scheduler.unwrap_or(Scheduler::Kernel);
+            let scheduler = scheduler::load(request.ext.as_ref(), None)?;
+            reply.result = Some(play(request, scheduler, trace, reply)?);
+        }
+        Request::RunSetUp(request, setup) => {
+            write(&request.writes)?;
+            let scheduler = scheduler::load(request.ext.as_ref(), Some(&setup))?;
             reply.result = Some(play(request, scheduler, trace, reply)?);
         }
         Request::RunUnder(request, command) => {

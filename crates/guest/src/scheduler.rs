@@ -6,6 +6,7 @@ use schedlab_guest::protocol::ExtRequest;
 use schedlab_host::ext::{self, Build, Loaded, Source};
 use schedlab_host::sys;
 use schedlab_run::LaneError;
+use schedlab_scx_source::ReadySetup;
 use std::fs;
 
 /// A scheduler that the kernel has enabled.
@@ -91,9 +92,13 @@ pub fn keep(request: &ExtRequest) -> Result<Source, LaneError> {
     Ok(Source::File(PATH.into()))
 }
 
-/// Loads an object.
-pub fn load(request: &ExtRequest) -> Result<Scheduler, LaneError> {
+/// Loads an object, with what its user program would set; `None`: the kernel's own classes.
+pub fn load(
+    request: Option<&ExtRequest>,
+    setup: Option<&ReadySetup>,
+) -> Result<Scheduler, LaneError> {
+    let Some(request) = request else { return Ok(Scheduler::Kernel) };
     let source = keep(request)?;
-    let loaded = ext::load(&source, &Build::default(), &request.options);
+    let loaded = ext::load(&source, &Build::default(), &request.options, setup);
     Ok(Scheduler::Object(Box::new(loaded.map_err(LaneError::from)?)))
 }

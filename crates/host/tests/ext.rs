@@ -22,7 +22,7 @@ fn description(name: &str) -> Option<Description> {
 fn error_of(source: &Source, settings: &[(&str, &str)]) -> HostError {
     let settings: Vec<(String, String)> =
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    match ext::load(source, &Build::default(), &settings) {
+    match ext::load(source, &Build::default(), &settings, None) {
         Err(error) => error,
         Ok(loaded) => panic!("{} was loaded", loaded.name()),
     }

@@ -14,6 +14,7 @@ use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
 use crate::qemu::command::MEMORY_MIB;
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, build, live, snapshot};
+use crate::setup::{self, FindSetup, no_setup};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, settings};
 use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC, Message, Request};
@@ -22,10 +23,11 @@ use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
 use schedlab_run::sha::sha256;
 use schedlab_run::{Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Setting, Warning};
-use schedlab_scx_source::SourceOptions;
+use schedlab_scx_source::{ReadySetup, SourceOptions};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -97,6 +99,8 @@ pub struct Options {
     pub is_compared: bool,
     /// Commands that load a scheduler. A target names one as it names a scheduler.
     pub commands: Vec<ShippedScheduler>,
+    /// The file with the setup of a scheduler's file; `None`: it is searched.
+    pub setup: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -111,6 +115,7 @@ impl Default for Options {
             quantum_ns: None,
             is_compared: true,
             commands: Vec::new(),
+            setup: None,
         }
     }
 }
@@ -131,6 +136,7 @@ pub struct VmLane {
     cache: Cache,
     initramfs: Initramfs,
     say: Box<Say>,
+    find_setup: FindSetup,
     /// Kernels by the requested name; or why one is missing, so that the archive is not asked again
     /// in every run.
     kernels: Mutex<BTreeMap<String, Result<Kernel, VmError>>>,
@@ -156,6 +162,8 @@ struct Job<'a> {
     identity: Identity,
     /// The command that loads the scheduler.
     command: Option<String>,
+    /// Where what is set in place of the scheduler's user program comes from.
+    setup_origin: Option<String>,
     /// What the scheduler misses without its user program.
     setup_warning: Option<Warning>,
 }
@@ -178,8 +186,15 @@ impl VmLane {
             initramfs: guest::initramfs(&cache)?,
             cache,
             say,
+            find_setup: no_setup,
             kernels: Mutex::default(),
         })
+    }
+
+    /// This lane, which sets up schedulers of files with what `find` finds.
+    #[must_use]
+    pub fn with_setups(self, find: FindSetup) -> Self {
+        Self { find_setup: find, ..self }
     }
 
     /// QEMU and guest, as far as they influence results. Part of the keys of stored results.
@@ -323,6 +338,13 @@ impl VmLane {
         let named = |shipped: &&ShippedScheduler| Some(shipped.name.as_str()) == target.scheduler;
         if let Some(shipped) = self.options.commands.iter().find(named) {
             kernel.check_ext()?;
+            if let Some(file) = &self.options.setup {
+                return Err(VmError::Input(format!(
+                    "setup {}: {} is a program that sets its scheduler up itself",
+                    file.display(),
+                    shipped.name
+                )));
+            }
             if let Some((name, _)) = request.tunables.first() {
                 return Err(VmError::Input(format!(
                     "option {name}: {} is a program that sets its scheduler's options itself; \
@@ -349,7 +371,11 @@ impl VmLane {
             )));
         }
         let setup = self.setup(nr_cpus, kernel)?;
-        let setup_warning = ext.as_ref().and_then(setup_warning);
+        let (ready, setup_warning) = match &ext {
+            Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel)?,
+            None => (None, None),
+        };
+        let setup_origin = ready.as_ref().map(|ready| ready.origin.clone());
         let run = GuestRequest {
             workload: request.workload.clone(),
             ext,
@@ -360,16 +386,34 @@ impl VmLane {
             writes,
             soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
-        let request = match command {
-            Some(command) => Request::RunUnder(run, command.pack()?),
-            None => Request::Run(run),
+        let request = match (command, ready) {
+            (Some(command), _) => Request::RunUnder(run, command.pack()?),
+            (None, Some(ready)) => Request::RunSetUp(run, ready),
+            (None, None) => Request::Run(run),
         };
         let message = request.encode();
         let (rest, object) = without_object(request);
         let identity = identity::of_machine(self.qemu(&setup), &setup, kernel, &self.initramfs)
             .with_run(&rest.encode().bytes, &object);
         let command = command.map(|command| command.argv.join(" "));
-        Ok(Job { kernel, setup, request: message, identity, command, setup_warning })
+        let request = message;
+        Ok(Job { kernel, setup, request, identity, command, setup_origin, setup_warning })
+    }
+
+    /// What is set in place of the user program of a scheduler's file.
+    fn scheduler_setup(
+        &self,
+        request: &ExtRequest,
+        nr_cpus: u32,
+        kernel: &str,
+    ) -> Result<(Option<ReadySetup>, Option<Warning>), VmError> {
+        let is_file = matches!(ext::Source::parse(&request.name), ext::Source::File(_));
+        let hz = match is_file {
+            true => self.hz(kernel).map_err(|error| VmError::System(error.text().into()))?,
+            false => 0,
+        };
+        let file = self.options.setup.as_deref();
+        setup::of_request(request, self.find_setup, file, (nr_cpus, hz))
     }
 }
 
@@ -377,16 +421,16 @@ impl VmLane {
 /// part of the identity of their own.
 fn without_object(mut request: Request) -> (Request, String) {
     let object = match &mut request {
-        Request::Run(GuestRequest { ext: Some(ext), .. }) | Request::Verify(ext) => {
-            sha256(&std::mem::take(&mut ext.object))
-        }
+        Request::Run(GuestRequest { ext: Some(ext), .. })
+        | Request::RunSetUp(GuestRequest { ext: Some(ext), .. }, _)
+        | Request::Verify(ext) => sha256(&std::mem::take(&mut ext.object)),
         Request::RunUnder(_, command) => {
             let files = std::mem::take(&mut command.files);
             let sums =
                 files.iter().map(|file| format!("{} {}\n", sha256(&file.content), file.path));
             sha256(sums.collect::<String>().as_bytes())
         }
-        Request::Run(_) => "none".into(),
+        Request::Run(_) | Request::RunSetUp(..) => "none".into(),
     };
     (request, object)
 }
@@ -493,6 +537,9 @@ impl VmLane {
         if let Some(command) = &job.command {
             add(&mut result, "vm.scheduler_command", command);
         }
+        if let Some(origin) = &job.setup_origin {
+            add(&mut result, "vm.scheduler_setup", origin);
+        }
         if self.options.soak.is_some() {
             add(&mut result, "vm.rounds", reply.nr_rounds.to_string());
             add(&mut result, "vm.rounds_ns", reply.rounds_ns.to_string());
@@ -516,15 +563,6 @@ pub(crate) fn scheduler(
     let source = ext::Source::parse(name);
     let object = ext::object(&source, build).map_err(|error| VmError::Input(error.to_string()))?;
     Ok(ExtRequest { name: name.into(), object: object.into(), options: options.to_vec() })
-}
-
-/// A warning, if an object from a file runs without what its user program sets.
-fn setup_warning(request: &ExtRequest) -> Option<Warning> {
-    const ADVICE: &str = "--scheduler-cmd runs that command instead.";
-    let ext::Source::File(_) = ext::Source::parse(&request.name) else { return None };
-    // The guest says what is wrong with an object that cannot be described.
-    let missing = ext::describe_object(&request.name, &request.object).ok()?.missing_setup()?;
-    Some(Warning::scx_no_setup(&request.name, &missing.to_string(), ADVICE))
 }
 
 /// The guest's error, with the last lines that the kernel logged.

@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod lane;
 pub mod qemu;
 pub mod settings;
+pub mod setup;
 pub mod shared;
 mod sys;
 pub mod turns;

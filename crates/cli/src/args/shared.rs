@@ -104,7 +104,7 @@ pub struct ScxArgs {
     #[arg(long = "scx-define", short = 'D', hide_short_help = true, value_name = "NAME[=VALUE]",
           value_parser = schedlab_scx_source::check_define)]
     pub define: Vec<String>,
-    /// Setup of a simulated .bpf.c: what its user program would set
+    /// Setup of a .bpf.c: what its user program would set
     ///
     /// [default: NAME.setup.toml next to NAME.bpf.c, or the built-in setup of its name]
     #[arg(long = "scx-setup", hide_short_help = true, value_name = "FILE")]
@@ -136,7 +136,7 @@ impl ScxArgs {
         }
     }
 
-    /// The options for a kernel, which knows no setups.
+    /// The options for a kernel, which has its own checks.
     pub fn options_for_kernel(&self) -> CliResult<SourceOptions> {
         if self.checks != ScxChecks::default() {
             return Err(CliError::usage_help(
@@ -144,11 +144,16 @@ impl ScxArgs {
                 "in a kernel the verifier checks every program before it is loaded",
             ));
         }
+        Ok(self.options())
+    }
+
+    /// The options for a command that applies no setup.
+    pub fn options_without_setup(&self) -> CliResult<SourceOptions> {
         match &self.setup {
-            None => Ok(self.options()),
+            None => self.options_for_kernel(),
             Some(_) => Err(CliError::usage_help(
-                "--scx-setup is for simulated schedulers",
-                "in a kernel the scheduler's own user program does its setup",
+                "--scx-setup is for runs of a scheduler",
+                "`schedlab sim`, `schedlab vm` and `schedlab load` apply setups",
             )),
         }
     }

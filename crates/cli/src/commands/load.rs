@@ -5,13 +5,17 @@
 use crate::args::ScxArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
+use crate::setups;
 use crate::table::{self, duration, number};
 use clap::Args;
 use schedlab_host::HostError;
 use schedlab_host::ext::{self, Build, Counter, Description, ExitInfo, Loaded, OptionInfo, Source};
 use schedlab_model::Nanos;
 use schedlab_run::{LaneError, Warning};
+use schedlab_scx_source::ReadySetup;
+use schedlab_vm::setup::SetupQuery;
 use serde_json::json;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -61,15 +65,10 @@ pub fn load(args: &LoadArgs, out: &mut Out) -> CliResult<()> {
         let description = ext::describe(&source, &build).map_err(problem)?;
         return if args.json { out.json(&description) } else { describe(&description, out) };
     }
-    if let Source::File(_) = source
-        && let Some(missing) = ext::describe(&source, &build).map_err(problem)?.missing_setup()
-    {
-        let advice = "Its authors' command loads it with its setup.";
-        say(format!("warning: {}", Warning::scx_no_setup(name, &missing.to_string(), advice).text));
-    }
+    let setup = setup(&source, &build, args.scx.setup.as_deref())?;
     let interrupted = on_interrupt()?;
     let before = ext::kernel_state().unwrap_or_default();
-    let loaded = ext::load(&source, &build, &settings).map_err(problem)?;
+    let loaded = ext::load(&source, &build, &settings, setup.as_ref()).map_err(problem)?;
     if !ext::stay_responsive() {
         say("note: this program could not make itself real-time; it may be slow to answer");
     }
@@ -86,6 +85,40 @@ pub fn load(args: &LoadArgs, out: &mut Out) -> CliResult<()> {
     let after = ext::kernel_state().unwrap_or_default();
     let rejected = after.nr_rejected.saturating_sub(before.nr_rejected);
     farewell(args.json, &name, &last, &exit, rejected, out)
+}
+
+/// What is set in place of the user program of a scheduler's file; warns if that seems to lack.
+fn setup(source: &Source, build: &Build, file: Option<&Path>) -> CliResult<Option<ReadySetup>> {
+    let Source::File(path) = source else {
+        return match file {
+            None => Ok(None),
+            Some(_) => Err(CliError::usage_help(
+                format!("--scx-setup: scheduler {source} is built in and needs no setup"),
+                "a setup is for the file of a scheduler",
+            )),
+        };
+    };
+    let description = ext::describe(source, build).map_err(problem)?;
+    let machine = crate::machine::spec("host")?.machine;
+    let query = SetupQuery {
+        scheduler: &description.name,
+        source: path,
+        file,
+        topology: &machine.topology,
+        hz: machine.hz,
+    };
+    let setup = setups::find(&query).map_err(LaneError::from)?;
+    match (&setup, description.missing_setup()) {
+        (Some(setup), _) => say(format!("{source} is set up ({})", setup.origin)),
+        (None, Some(missing)) => {
+            let advice = "Its authors' command loads it with its setup; --scx-setup applies one.";
+            let name = source.to_string();
+            let warning = Warning::scx_no_setup(&name, &missing.to_string(), advice);
+            say(format!("warning: {}", warning.text));
+        }
+        (None, None) => {}
+    }
+    Ok(setup)
 }
 
 fn problem(error: HostError) -> CliError {

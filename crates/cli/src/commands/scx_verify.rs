@@ -75,7 +75,7 @@ pub struct VerifyArgs {
 /// Runs the command.
 pub fn verify(args: &VerifyArgs, out: &mut Out) -> CliResult<()> {
     let settings = input::pairs("--set", &args.options)?;
-    let source = args.scx.options_for_kernel()?;
+    let source = args.scx.options_without_setup()?;
     let limit = Duration::from_nanos(args.limit);
     let lane = VmLane::new(Options { source, limit, ..Options::default() }, vm::say());
     let lane = lane.map_err(LaneError::from)?;

@@ -8,6 +8,7 @@ use crate::complete;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::output::{self, Out};
+use crate::setups;
 use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -159,8 +160,15 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         quantum_ns: args.quantum,
         is_compared: true,
         commands: commands(args)?,
+        setup: args.scx.setup.clone(),
     };
-    Ok(VmLane::new(options, say()).map_err(LaneError::from)?)
+    lane_with(options)
+}
+
+/// A lane that sets schedulers up as the simulator does.
+pub fn lane_with(options: Options) -> CliResult<VmLane> {
+    let lane = VmLane::new(options, say()).map_err(LaneError::from)?;
+    Ok(lane.with_setups(setups::find))
 }
 
 /// The programs of `--scheduler-cmd`.
@@ -186,8 +194,7 @@ fn commands(args: &VmArgs) -> CliResult<Vec<ShippedScheduler>> {
 /// The lane for a plan, with counted time; `None` if no run of the plan needs a guest.
 pub fn lane_of(plan: &Plan) -> CliResult<Option<VmLane>> {
     let is_wanted = plan.runs.iter().any(|run| run.lane == LaneKind::Vm);
-    let lane = || VmLane::new(Options::default(), say()).map_err(LaneError::from);
-    Ok(is_wanted.then(lane).transpose()?)
+    is_wanted.then(|| lane_with(Options::default())).transpose()
 }
 
 /// Sets the models of a plan to the same timer frequency as the kernels of its guests.

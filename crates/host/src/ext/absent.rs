@@ -88,6 +88,7 @@ pub fn load(
     _source: &Source,
     _build: &Build,
     _settings: &[(String, String)],
+    _setup: Option<&schedlab_scx_source::ReadySetup>,
 ) -> Result<Loaded, HostError> {
     super::check_kernel()?;
     Err(absent())

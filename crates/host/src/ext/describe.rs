@@ -210,7 +210,7 @@ fn id_of(id: TypeId) -> u32 {
     id.into()
 }
 
-fn section<'b>(btf: &'b Btf<'b>, name: &str) -> Option<DataSec<'b>> {
+pub(super) fn section<'b>(btf: &'b Btf<'b>, name: &str) -> Option<DataSec<'b>> {
     btf.type_by_name::<DataSec<'_>>(name)
 }
 

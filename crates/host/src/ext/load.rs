@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads a scheduler, monitors it and unloads it.
 
-use super::describe::{ExitPlace, Opened, open};
+use super::describe::{ExitPlace, Opened, open_bytes};
 use super::exit::ExitFields;
+use super::setup::Applied;
 use super::verifier::{Messages, condense};
 use super::{Build, Counter, Description, ExitInfo, Source, check_kernel, kernel_state};
 use super::{options, prepare};
 use crate::error::HostError;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use schedlab_scx_source::ReadySetup;
 use std::time::{Duration, Instant};
 
 /// Longest time in which the kernel activates or removes a scheduler: it visits every task.
@@ -26,19 +28,23 @@ pub struct Loaded {
 }
 
 /// Loads the scheduler of `source` on this machine, with `settings` (name and value, see
-/// [`super::OptionInfo`]). A constant `tick_ns` is set to the length of the kernel's tick.
+/// [`super::OptionInfo`]). A constant `tick_ns` is set to the length of the kernel's tick. `setup`
+/// takes the place of the scheduler's user program; `settings` win over it.
 ///
 /// # Errors
-/// The kernel cannot load it ([`check_kernel`]), the source or a setting is wrong, the verifier
-/// refuses a callback, or the scheduler ended at once.
+/// The kernel cannot load it ([`check_kernel`]), the source, the setup or a setting is wrong, the
+/// verifier refuses a callback, or the scheduler ended at once.
 pub fn load(
     source: &Source,
     build: &Build,
     settings: &[(String, String)],
+    setup: Option<&ReadySetup>,
 ) -> Result<Loaded, HostError> {
     // Errors of the request are reported first, because they hold for every machine.
-    let mut opened = open(source, build)?;
-    configure(&mut opened, settings)?;
+    let bytes = super::object(source, build)?;
+    let mut opened = open_bytes(source, &bytes)?;
+    let setup = setup.map(|setup| Applied::new(setup, &bytes)).transpose()?;
+    configure(&mut opened, settings, setup.as_ref())?;
     check_kernel()?;
     let name = opened.description.name.clone();
     let messages = Messages::collect();
@@ -49,6 +55,7 @@ pub fn load(
         ))
     };
     let mut object = opened.object.load().map_err(refused)?;
+    setup.as_ref().map_or(Ok(()), |setup| setup.before_attach(&object))?;
     let link = object
         .maps_mut()
         .find(|map| map.name().to_string_lossy() == opened.ops_map)
@@ -64,6 +71,7 @@ pub fn load(
         counter_offsets: opened.counter_offsets,
     };
     loaded.begins()?;
+    setup.as_ref().map_or(Ok(()), |setup| setup.run_programs(&loaded.object, true))?;
     Ok(loaded)
 }
 
@@ -71,9 +79,11 @@ pub fn load(
 pub(super) fn configure(
     opened: &mut Opened,
     settings: &[(String, String)],
+    setup: Option<&Applied<'_>>,
 ) -> Result<(), HostError> {
     prepare::sizes(opened)?;
     prepare::constants(opened);
+    setup.map_or(Ok(()), |setup| setup.before_load(opened))?;
     let description = &opened.description;
     let wanted = opened.rodata_map.as_deref();
     let mut none = [];

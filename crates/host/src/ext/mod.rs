@@ -9,7 +9,7 @@
 //! ```no_run
 //! use schedlab_host::ext::{self, Build, Source};
 //! let options = [("slice_ms".to_string(), "50".to_string())];
-//! let loaded = ext::load(&Source::parse("rr"), &Build::default(), &options)?;
+//! let loaded = ext::load(&Source::parse("rr"), &Build::default(), &options, None)?;
 //! println!("{} schedules this machine", loaded.name());
 //! for counter in loaded.stats()? {
 //!     println!("{} {}", counter.name, counter.value);
@@ -37,6 +37,8 @@ mod load;
 mod options;
 #[cfg(schedlab_bpf)]
 mod prepare;
+#[cfg(schedlab_bpf)]
+mod setup;
 pub mod verdict;
 #[cfg(schedlab_bpf)]
 mod verifier;

@@ -20,7 +20,7 @@ const SLICE_DFL: &str = "SCX_SLICE_DFL";
 const SLICE_DFL_NS: i128 = 20_000_000;
 
 /// Enumerators of sched_ext in the running kernel.
-fn enumerators() -> HashMap<String, i128> {
+pub(super) fn enumerators() -> HashMap<String, i128> {
     let Ok(btf) = Btf::from_vmlinux() else { return HashMap::new() };
     let mut all = HashMap::new();
     let mut add = |name: Option<&std::ffi::OsStr>, value: i128| {

@@ -49,7 +49,7 @@ pub fn verify(
     drop(opened);
     let attempt = |wanted: &[&str], level| {
         let mut opened = open_bytes(source, &bytes)?;
-        configure(&mut opened, settings)?;
+        configure(&mut opened, settings, None)?;
         Ok::<_, HostError>(load(opened, wanted, level))
     };
     let mut known: BTreeMap<String, Outcome> = BTreeMap::new();

@@ -60,12 +60,12 @@ impl Guests {
     /// The lane with the user's cache.
     pub fn new(scx: &ScxArgs) -> CliResult<Self> {
         let options = Options {
-            source: scx.options_for_kernel()?,
+            source: scx.options_without_setup()?,
             // What breaks a rule is repeated here.
             is_compared: false,
             ..Options::default()
         };
-        let lane = VmLane::new(options, vm::say()).map_err(LaneError::from)?;
+        let lane = vm::lane_with(options)?;
         Ok(Self { lane: Arc::new(lane) })
     }
 
