@@ -7,9 +7,12 @@
 //!     SCHEDLAB_SCX_SCHEDULERS=DIR cargo test -p schedlab --test scx_schedulers
 //!
 //! The column of the verifiers takes half an hour, real kernels (QEMU) and clang 19. It is made
-//! only when the table is blessed, or with `SCHEDLAB_SCX_VERIFY=1`; otherwise its cells stay.
+//! only when the table is blessed, or with `SCHEDLAB_SCX_VERIFY=1`; otherwise its cells stay. The
+//! same holds for the column of the agreement with guests and `SCHEDLAB_SCX_AGREE=1`. With `=0`
+//! both stay even if the table is blessed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod agreement;
 mod common;
 use common::{Done, command, done, flat, kernel_ready};
 use schedlab_testing::{golden, is_blessing, skip};
@@ -22,8 +25,19 @@ use std::sync::Mutex;
 const DIRECTORY: &str = "SCHEDLAB_SCX_SCHEDULERS";
 /// Variable that asks for the column of the verifiers.
 const VERIFY: &str = "SCHEDLAB_SCX_VERIFY";
+/// Variable that asks for the column of the agreement with guests.
+const AGREE: &str = "SCHEDLAB_SCX_AGREE";
 /// Kernels whose verifiers are asked.
 const KERNELS: [&str; 3] = ["6.18", "7.0", "7.2"];
+/// Kernels whose rules the simulator has, the newest first.
+const SIMULATED: [&str; 2] = ["7.2", "6.18"];
+/// Columns of the table.
+const HEAD: &str = "\
+| scheduler | version | compiles | runs | verified on | agreement sim/guest | what is missing |
+| --- | --- | --- | --- | --- | --- | --- |";
+/// Index of a row's cell, with the empty one before the first.
+const VERIFIED: usize = 5;
+const AGREEMENT: usize = 6;
 /// Longest reason of a verifier in the table, in words.
 const REASON_WORDS_MAX: usize = 16;
 const PAGE: &str = "docs/reference/sched-ext-schedulers.md";
@@ -213,18 +227,42 @@ fn verified(path: &Path) -> String {
     }
 }
 
-fn row(scheduler: &Published, verified: &str, outcome: &Outcome) -> String {
+fn row(scheduler: &Published, [verified, agreement]: [&str; 2], outcome: &Outcome) -> String {
     let word = |yes: bool| if yes { "yes" } else { "no" };
     let (name, version) = (&scheduler.name, &scheduler.version);
     let (compiles, runs) = (word(outcome.compiles), word(outcome.runs));
-    format!("| {name} | {version} | {compiles} | {runs} | {verified} | {} |", outcome.first)
+    let first = &outcome.first;
+    format!("| {name} | {version} | {compiles} | {runs} | {verified} | {agreement} | {first} |")
 }
 
-/// The cells of the verifiers in a table, by the keys of their rows.
-fn verified_before(table: &str) -> BTreeMap<String, String> {
-    let cell = |row: &str| row.replace("\\|", "\u{1}").split('|').nth(5).map(str::to_owned);
+/// The cells of a row, with an empty one before the first and after the last.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.replace("\\|", "\u{1}");
+    row.split('|').map(|cell| cell.trim().replace('\u{1}', "\\|")).collect()
+}
+
+/// One column of a table, by the keys of its rows.
+fn column(table: &str, index: usize) -> BTreeMap<String, String> {
     let rows = table.lines().skip(2);
-    rows.filter_map(|row| Some((key(row), cell(row)?.trim().replace('\u{1}', "\\|")))).collect()
+    rows.filter_map(|row| Some((key(row), cells(row).get(index)?.clone()))).collect()
+}
+
+/// Whether a column is made again that takes long.
+fn is_asked(variable: &str) -> bool {
+    match std::env::var_os(variable) {
+        Some(value) => value != "0",
+        None => is_blessing(),
+    }
+}
+
+/// The agreement of a scheduler with the newest simulated kernel that loads it.
+fn agreement(path: &Path, verified: &str) -> String {
+    let accepted = verified.split("; not").next().unwrap_or_default();
+    let is_on = |kernel: &str| accepted.split(", ").any(|found| found == kernel);
+    match SIMULATED.iter().find(|kernel| is_on(kernel)) {
+        Some(kernel) => agreement::agreement(path, kernel),
+        None => "no kernel loads it".into(),
+    }
 }
 
 /// Name and version of a row, by which it is known.
@@ -232,20 +270,50 @@ fn key(row: &str) -> String {
     row.split('|').skip(1).take(2).map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn published_schedulers_run_as_the_reference_says() {
+/// The page with the table: what is before it, its rows, what is after it.
+struct Page {
+    path: PathBuf,
+    before: String,
+    table: String,
+    after: String,
+}
+
+impl Page {
+    fn read() -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE);
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).expect("the page has the mark of the table");
+        let (table, after) = rest.split_once(END).expect("the page has the end of the table");
+        let [before, table, after] = [before, table, after].map(str::to_owned);
+        Self { path, before, table, after }
+    }
+
+    /// Compares the page with one that has these rows, or writes it.
+    fn check(&self, rows: Vec<String>) {
+        let Self { path, before, after, .. } = self;
+        let table = format!("{BEGIN}{HEAD}\n{}\n{END}", rows.join("\n"));
+        golden(path, &format!("{before}{table}{after}")).unwrap();
+    }
+}
+
+/// The published schedulers, if they are here.
+fn found() -> Option<Vec<Published>> {
     let Some(root) = std::env::var_os(DIRECTORY) else {
-        return skip(format!("{DIRECTORY} names no directory with published schedulers"));
+        skip(format!("{DIRECTORY} names no directory with published schedulers"));
+        return None;
     };
     let all = published(Path::new(&root));
     assert!(!all.is_empty(), "{} has no scheduler", PathBuf::from(root).display());
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE);
-    let text = fs::read_to_string(&page).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the page has the mark of the table");
-    let (table, after) = rest.split_once(END).expect("the page has the end of the table");
-    let cells = verified_before(table);
-    let asks = (is_blessing() || std::env::var_os(VERIFY).is_some())
-        && KERNELS.iter().all(|kernel| kernel_ready(kernel));
+    Some(all)
+}
+
+#[test]
+fn published_schedulers_run_as_the_reference_says() {
+    let Some(all) = found() else { return };
+    let _turn = schedlab_testing::turn();
+    let page = Page::read();
+    let (verdicts, agreements) = (column(&page.table, VERIFIED), column(&page.table, AGREEMENT));
+    let asks = is_asked(VERIFY) && KERNELS.iter().all(|kernel| kernel_ready(kernel));
     let folder = tempfile::tempdir().unwrap();
     let groups = folder.path().join("groups.json");
     fs::write(&groups, GROUPS).unwrap();
@@ -259,9 +327,11 @@ fn published_schedulers_run_as_the_reference_says() {
                     let own = format!("{} {}", scheduler.name, scheduler.version);
                     let verified = match asks {
                         true => verified(&scheduler.path),
-                        false => cells.get(&own).cloned().unwrap_or_default(),
+                        false => verdicts.get(&own).cloned().unwrap_or_default(),
                     };
-                    let row = row(scheduler, &verified, &try_out(scheduler, &groups));
+                    let agreement = agreements.get(&own).map_or("", String::as_str);
+                    let outcome = try_out(scheduler, &groups);
+                    let row = row(scheduler, [&verified, agreement], &outcome);
                     eprintln!("{row}");
                     found.lock().unwrap().insert(key(&row), row);
                 }
@@ -271,16 +341,35 @@ fn published_schedulers_run_as_the_reference_says() {
     let found = found.into_inner().unwrap();
     // A scheduler that could not be fetched keeps its row.
     let mut rows: BTreeMap<String, String> =
-        table.lines().skip(2).map(|row| (key(row), row.to_owned())).collect();
+        page.table.lines().skip(2).map(|row| (key(row), row.to_owned())).collect();
     if is_blessing() {
         rows.clear();
     }
     rows.extend(found);
     let nr_runs = rows.values().filter(|row| row.contains("| yes | yes |")).count();
-    let rows: Vec<String> = rows.into_values().collect();
-    let head = "| scheduler | version | compiles | runs | verified on | what is missing |\n\
-                | --- | --- | --- | --- | --- | --- |";
-    let table = format!("{BEGIN}{head}\n{}\n{END}", rows.join("\n"));
     eprintln!("{nr_runs} of {} run", rows.len());
-    golden(&page, &format!("{before}{table}{after}")).unwrap();
+    page.check(rows.into_values().collect());
+}
+
+#[test]
+fn published_schedulers_agree_with_guests_as_the_reference_says() {
+    if !is_asked(AGREE) {
+        return skip(format!("{AGREE}=1 asks for the column of the agreement with guests"));
+    }
+    let Some(all) = found() else { return };
+    if !SIMULATED.iter().all(|kernel| kernel_ready(kernel)) {
+        return;
+    }
+    let _turn = schedlab_testing::turn();
+    let page = Page::read();
+    let rows = page.table.lines().skip(2).map(|row| {
+        let mut cells = cells(row);
+        let own = all.iter().find(|own| key(row) == format!("{} {}", own.name, own.version));
+        if let (Some(own), true) = (own, cells.len() > AGREEMENT) {
+            cells[AGREEMENT] = agreement(&own.path, &cells[VERIFIED]);
+        }
+        let inner = &cells[1..cells.len() - 1];
+        format!("| {} |", inner.join(" | "))
+    });
+    page.check(rows.collect());
 }
