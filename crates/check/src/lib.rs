@@ -17,6 +17,7 @@ mod bisect;
 mod case;
 mod diff;
 mod generate;
+mod inherit;
 mod play;
 mod relations;
 mod rules;
@@ -35,6 +36,7 @@ pub use diff::{
     play_both,
 };
 pub use generate::{Feature, Features, Shape, Tunes, generate};
+pub use inherit::inherit;
 pub use play::{Verdict, play};
 pub use relations::{Pair, check, check_rule, pair};
 pub use rules::{

@@ -16,7 +16,7 @@ use crate::output::say;
 use crate::schedulers::is_source;
 use schedlab_check::{Breach, Case, Feature, Features, Judge, Rule, Shape, Subject, Verdict, rule};
 use schedlab_model::time::NSEC_PER_MSEC as MS;
-use schedlab_model::{CpuMask, KernelVersion, Nanos, Op, Policy, SchedAttr, TaskSpec};
+use schedlab_model::{CpuMask, KernelVersion, Nanos};
 use schedlab_run::{Lane, LaneError, LaneKind, RunRequest};
 use schedlab_sched::registry::{self, kernels_around};
 use schedlab_sched::{Scheduler, SourceDigest};
@@ -251,7 +251,7 @@ impl Place for InGuest {
     fn fit(&self, case: &Case) -> Case {
         let mut case = case.clone();
         case.machine.hz = self.hz;
-        inherit(&mut case.workload.tasks);
+        schedlab_check::inherit(&mut case.workload.tasks);
         case
     }
 
@@ -283,39 +283,6 @@ fn failed(why: &str) -> Verdict {
     Verdict::Broken(Breach { rule, kind: "failed", time_ns: 0, cpu: None, task: None, text })
 }
 
-/// Gives forked tasks the attributes of their parents, which keep theirs. A real task sets its own
-/// attributes some time after the fork, and no event shows when.
-fn inherit(tasks: &mut [TaskSpec]) {
-    let forked = |task: &TaskSpec| -> Vec<u32> {
-        let child = |op: &Op| match op {
-            Op::Fork { task } => Some(*task),
-            _ => None,
-        };
-        task.program.ops.iter().filter_map(child).collect()
-    };
-    for parent in 0..tasks.len() {
-        let children = forked(&tasks[parent]);
-        if children.is_empty() {
-            continue;
-        }
-        // A DEADLINE task may not fork.
-        if tasks[parent].attr.policy == Policy::Deadline {
-            tasks[parent].attr = SchedAttr::default();
-        }
-        let attr = tasks[parent].attr;
-        for op in &mut tasks[parent].program.ops {
-            if let Op::SetAttr(own) = op {
-                **own = attr;
-            }
-        }
-        for child in children {
-            if let Some(child) = tasks.get_mut(child as usize) {
-                child.attr = attr;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,28 +299,6 @@ mod tests {
         ] {
             assert_eq!(version_of(release), version, "{release}");
         }
-    }
-
-    #[test]
-    fn forked_tasks_have_the_attributes_of_their_parents() {
-        let shape = Shape { features: Features::ALL, ..Shape::default() };
-        let mut nr_forks = 0;
-        for seed in 0..200 {
-            let mut tasks = schedlab_check::generate(&shape, seed).workload.tasks;
-            inherit(&mut tasks);
-            let before = tasks.clone();
-            inherit(&mut tasks);
-            assert_eq!(tasks, before, "seed {seed}: it is done once");
-            for task in &tasks {
-                for op in &task.program.ops {
-                    let Op::Fork { task: child } = op else { continue };
-                    nr_forks += 1;
-                    assert_eq!(tasks[*child as usize].attr, task.attr);
-                    assert_ne!(task.attr.policy, Policy::Deadline);
-                }
-            }
-        }
-        assert!(nr_forks > 20);
     }
 
     #[test]
