@@ -194,6 +194,67 @@ fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
     assert!(!page.contains("about these results"), "tasks are meant to be cut off");
 }
 
+/// Two random workloads in each half.
+const CASES: &str = r#"
+name = "random"
+[[pair]]
+kernel = "6.12"
+model = "linux-6.12"
+wrong = "linux-6.1"
+[[measure]]
+what = "share"
+value = "cpu_share"
+within = { difference = 0.01 }
+why = "a point"
+[[cases]]
+name = "few"
+machine = "guest-counted"
+duration = "100ms"
+shift = { from = "20us", to = "80us", count = 2 }
+development = [1003, 1004]
+held_out = [1005, 1006]
+"#;
+
+#[test]
+fn random_workloads_of_a_half_are_compared_and_stored() {
+    if !kernel_ready("6.12") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cases.toml");
+    std::fs::write(&file, CASES).unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (output, stored) = (path("out"), path("figures.json"));
+    let run = |half: &str| {
+        let file = file.to_str().unwrap();
+        let of = ["validate", file, "--cases", half, "--output", &output, "--store", &stored];
+        schedlab(&[&of[..], &["--json"]].concat())
+    };
+    for half in ["development", "held-out"] {
+        let done = run(half);
+        let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
+        let kernel = &found["kernels"][0];
+        assert_eq!(
+            (&kernel["half"], &kernel["nr_cases"]),
+            (&half.into(), &2.into()),
+            "{}",
+            done.stderr
+        );
+        let all = &kernel["figures"]["all"];
+        let counts = ["within", "by_variation", "outside"].map(|key| all[key].as_u64().unwrap());
+        assert_eq!(counts.iter().sum::<u64>(), 2, "{all}");
+        let schema: Value =
+            serde_json::from_str(&schedlab(&["schema", "agreement"]).stdout).unwrap();
+        assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&found), "{found:#}");
+    }
+    let text = std::fs::read_to_string(&stored).unwrap();
+    let all: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(all["kernels"].as_array().unwrap().len(), 2, "both halves: {text}");
+    assert!(Path::new(&output).join("cases/few-1005.json").exists());
+    let tables = std::fs::read_to_string(Path::new(&output).join("agreement.md")).unwrap();
+    assert!(tables.contains("**few, held-out half**"), "{tables}");
+}
+
 #[test]
 fn what_cannot_be_validated_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -211,6 +272,9 @@ fn what_cannot_be_validated_is_refused() {
     refused(&["--repetitions", "4"], &["5.."]);
     refused(&["--kernel", "6.13"], &["6.13", "6.12"]);
     refused(&["no-such-file.toml"], &["no-such-file.toml"]);
+    refused(&["--cases", "all"], &["development and held-out"]);
+    refused(&["--cases", "held-out", "--only", "two-cpus"], &["two-cpus", "one-cpu"]);
+    refused(&["--only", "one-cpu"], &["--cases"]);
     let file = dir.path().join("wrong.toml");
     std::fs::write(&file, FILE.replace("difference = 0.03", "difference = 0.0")).unwrap();
     refused(&[file.to_str().unwrap()], &["wrong.toml:46", "`within` is 0"]);

@@ -7,13 +7,14 @@
 //! rows with intervals and differences, and `answer` names the best. `versus` compares two
 //! schedulers seed by seed, with the intervals of `ratio`. `claims` judges a study's claims by the
 //! results of its experiments; `redrawn` fills the studies' own figures and tables. `pairs` makes
-//! experiments from kernels and their models.
+//! experiments from kernels and their models, `cases` those from generated workloads.
 //!
 //! `store` keeps results on disk run by run, and `identity` identifies stored runs. `error` holds
 //! the reasons why a study cannot be read or its results stored.
 
 pub mod answer;
 pub mod axis;
+pub mod cases;
 pub mod claims;
 pub mod document;
 pub mod error;

@@ -8,6 +8,7 @@
 //! then work as in every study.
 
 use crate::axis::{Axis, OneOrMore, Scalar, SeedRange, Seeds};
+use crate::cases::Half;
 use crate::claims::{Case, Claim, Control, Knob, Place};
 use crate::plan::Note;
 use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
@@ -30,6 +31,9 @@ pub struct Pair {
     /// name.
     #[serde(default = "yes")]
     pub quick: bool,
+    /// A model that is wrong on purpose, for generated workloads: its figure must be lower.
+    #[serde(default)]
+    pub wrong: Option<String>,
 }
 
 /// A lane for kernels, and the modelled machine for their models.
@@ -71,6 +75,12 @@ pub struct Wanted {
     pub repetitions: Option<u32>,
     /// Release of this machine's kernel; `None` if nothing runs here.
     pub host_release: Option<String>,
+    /// Generated workloads of this half, in place of the study's own workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Half>,
+    /// Only these sets of generated workloads; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
 }
 
 const fn yes() -> bool {
@@ -89,7 +99,7 @@ struct Target<'s> {
 impl Study {
     /// Checks pairs and lanes. Without pairs there must be no lanes.
     pub(crate) fn check_pairs(&self) -> Result<(), StudyError> {
-        if self.pairs.is_empty() != self.lanes.is_empty() {
+        if self.case_sets.is_empty() && self.pairs.is_empty() != self.lanes.is_empty() {
             let missing = if self.pairs.is_empty() { "pair" } else { "lane" };
             return Err(StudyError::new(
                 format!("there is no [[{missing}]]"),
@@ -140,6 +150,13 @@ impl Study {
         let is_known = |name: &&String| known.clone().any(|known| known == *name);
         if let Some(kernel) = wanted.kernels.iter().find(|name| !is_known(name)) {
             return Err(unknown("kernel", kernel, known));
+        }
+        if let Some(half) = wanted.cases {
+            let is_wanted = |pair: &&Pair| {
+                means(&wanted.kernels, &pair.kernel) && (!wanted.quick || pair.quick)
+            };
+            let pairs = self.pairs.iter().filter(is_wanted).cloned().collect();
+            return self.with_cases(half, &wanted.sets, pairs);
         }
         let mut experiments = Vec::new();
         let mut notes = Vec::new();

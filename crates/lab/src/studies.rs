@@ -50,7 +50,11 @@ const BUILT_IN: [(&str, &str); 5] = [
 const THIS_MACHINE: &str = "/host";
 
 /// The built-in study of kernels and their models.
-pub const VALIDATION: &str = include_str!("../../../studies/validate.toml");
+pub const VALIDATION: &str = concat!(
+    include_str!("../../../studies/validate.toml"),
+    "\n",
+    include_str!("../../../studies/validate-cases.toml")
+);
 
 /// Size limit for a study file.
 pub const STUDY_BYTES_MAX: u64 = 1 << 20;

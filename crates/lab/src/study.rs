@@ -5,6 +5,7 @@
 //! study.
 
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
+use crate::cases::{CaseSet, CaseStudy, MeasureSpec};
 use crate::claims::{self, Claim, Quick};
 use crate::document;
 use crate::pairs::{Pair, PairLane};
@@ -42,8 +43,14 @@ pub struct Study {
     /// Lanes of the pairs.
     #[serde(default, rename = "lane")]
     pub lanes: Vec<PairLane>,
+    /// Sets of generated workloads.
+    #[serde(default, rename = "cases")]
+    pub case_sets: Vec<CaseSet>,
+    /// What is compared in generated workloads.
+    #[serde(default, rename = "measure")]
+    pub measures: Vec<MeasureSpec>,
     /// Its experiments.
-    #[serde(rename = "experiment")]
+    #[serde(default, rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
     /// Its claims.
     #[serde(default, rename = "claim")]
@@ -57,6 +64,9 @@ pub struct Study {
     /// Notes about pairs that are left out here.
     #[serde(skip)]
     pub notes: Vec<Note>,
+    /// The generated workloads of the requested half.
+    #[serde(skip)]
+    pub of_cases: CaseStudy,
 }
 
 /// One or more experiments over the same axes.
@@ -271,7 +281,7 @@ impl Study {
     }
 
     pub(crate) fn check(&self) -> Result<(), StudyError> {
-        if self.experiments.is_empty() {
+        if self.experiments.is_empty() && self.case_sets.is_empty() {
             return Err(StudyError::new(
                 format!("study {:?} has no experiment", self.name),
                 "begin one with [[experiment]]",
@@ -292,6 +302,7 @@ impl Study {
             spec.check(!self.pairs.is_empty()).map_err(inside)?;
         }
         self.check_pairs()?;
+        self.check_cases()?;
         claims::check(self)?;
         redrawn::check(&self.figures, &self.tables, &self.experiments)
     }

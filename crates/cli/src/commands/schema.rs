@@ -11,6 +11,7 @@ use crate::commands::sim::InspectedRun;
 use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_core::{Outcome, Request};
+use schedlab_lab::cases::Agreement;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::store::{Manifest, NamedTable};
 use schedlab_lab::{ExperimentResult, Study};
@@ -50,6 +51,8 @@ pub enum SchemaKind {
     Tables,
     /// Claims with their verdicts: what `reproduce --json` and `validate --json` print.
     Claims,
+    /// How far models and kernels agree on random workloads: what `validate --cases --json` prints.
+    Agreement,
     /// One job measured: what `bench --json` prints.
     Bench,
     /// A request: what the browser and Python take.
@@ -95,6 +98,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
         SchemaKind::Claims => schema_for!(Vec<ClaimResult>),
+        SchemaKind::Agreement => schema_for!(Agreement),
         SchemaKind::Bench => schema_for!(BenchResult),
         SchemaKind::Request => schema_for!(Request),
         SchemaKind::Outcome => schema_for!(Outcome),

@@ -36,8 +36,10 @@ pub use expression::{Expr, MeasureRef};
 pub use fact::Fact;
 pub use finding::summary;
 pub use pairs::{Case, Control, Knob, Of, Pairs, Scale, Within};
+pub(crate) use pairs::{Number, Yardstick};
 pub use reason::Reason;
 pub use tables::Word;
+pub(crate) use units::{pooled, values};
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::axis::{OneOrMore, Scalar};

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A comparison and its tolerance.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
     /// Description in a word or two: the heading of a column.
@@ -86,6 +86,12 @@ pub enum Within {
     Factor(f64),
 }
 
+impl Default for Within {
+    fn default() -> Self {
+        Self::Difference(0.0)
+    }
+}
+
 /// A deliberately wrong model that the comparison must reject.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -137,12 +143,13 @@ pub struct Case {
 }
 
 /// The scale of deviations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Percentage points: a difference of values from 0 to 1.
     Points,
     /// A difference.
+    #[default]
     Difference,
     /// A difference divided by the first value.
     Part,
@@ -166,7 +173,7 @@ impl Scale {
 
     /// The signed deviation of `model` from `kernel` on the averaging scale: a difference, or the
     /// logarithm of a quotient. Means over several runs use this scale.
-    pub(super) fn deviation(self, kernel: f64, model: f64) -> f64 {
+    pub(crate) fn deviation(self, kernel: f64, model: f64) -> f64 {
         match self {
             Self::Part => model / kernel - 1.0,
             Self::Factor => (model / kernel).ln(),
@@ -175,19 +182,19 @@ impl Scale {
     }
 
     /// A deviation on the reported scale: a factor of at least 1, or a difference without its sign.
-    pub(super) fn told(self, deviation: f64) -> f64 {
+    pub(crate) fn told(self, deviation: f64) -> f64 {
         if self == Self::Factor { deviation.abs().exp() } else { deviation.abs() }
     }
 
     /// Converts a reported deviation to the averaging scale.
-    pub(super) fn averaged(self, told: f64) -> f64 {
+    pub(crate) fn averaged(self, told: f64) -> f64 {
         if self == Self::Factor { told.ln() } else { told }
     }
 }
 
 /// The compared number.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Number {
+pub(crate) enum Number {
     /// A number of the run or of each task.
     Value(Expr, Of),
     /// The sequence of slices.
@@ -196,7 +203,7 @@ pub(super) enum Number {
 
 /// A parsed comparison: what to compare, and how.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Yardstick {
+pub(crate) struct Yardstick {
     pub number: Number,
     pub scale: Scale,
     /// Greatest allowed deviation, on the reported scale.
@@ -222,7 +229,7 @@ impl Pairs {
         nr_cpus >= self.cpus_least.unwrap_or(1) && (self.slices.is_none() || nr_cpus == 1)
     }
 
-    pub(super) fn yardstick(&self) -> Result<Yardstick, StudyError> {
+    pub(crate) fn yardstick(&self) -> Result<Yardstick, StudyError> {
         let number = match (&self.slices, self.value.is_empty()) {
             (Some(rule), true) => Number::Slices(rule.clone()),
             (None, false) => Number::Value(self.expression()?, self.of),

@@ -23,7 +23,7 @@ const SAMPLES_MIN: u64 = 20;
 pub(super) const ALL_TASKS: &str = "all tasks";
 
 /// Descriptions whose tasks are pooled in these runs.
-pub(super) fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult>) -> BTreeSet<String> {
+pub(crate) fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult>) -> BTreeSet<String> {
     let mut pooled = BTreeSet::new();
     for run in runs {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -36,8 +36,9 @@ pub(super) fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult>) -> BTreeSet<
     pooled
 }
 
-/// The values by task, or by description if its tasks are `pooled`.
-pub(super) fn values(
+/// The values by task, or by description if its tasks are `pooled`. `hog/2` is the task with the
+/// second least value of those called `hog`.
+pub(crate) fn values(
     (expr, of): (&Expr, Of),
     run: &RunResult,
     pooled: &BTreeSet<String>,
@@ -62,7 +63,24 @@ pub(super) fn values(
         sum.1 += weight;
     }
     let value = |(sum, weight): (f64, f64)| if is_mean { sum / weight } else { sum };
-    sums.into_iter().map(|(unit, sum)| (unit, value(sum))).collect()
+    ranked(sums.into_iter().map(|(unit, sum)| (unit, value(sum))).collect())
+}
+
+/// Names tasks of one description by the order of their values: equal tasks may exchange roles.
+fn ranked(values: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let mut equal: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut ranked = BTreeMap::new();
+    for (unit, value) in values {
+        match description(&unit) {
+            stem if stem == unit => _ = ranked.insert(unit, value),
+            stem => equal.entry(stem.to_string()).or_default().push(value),
+        }
+    }
+    for (stem, mut values) in equal {
+        values.sort_by(f64::total_cmp);
+        ranked.extend((1..).zip(values).map(|(rank, value)| (format!("{stem}/{rank}"), value)));
+    }
+    ranked
 }
 
 /// Value and weight of a task.
@@ -119,7 +137,8 @@ mod tests {
     fn few_tasks_are_compared_one_by_one_and_many_as_one() {
         let few = run((0..8).map(|n| task(&format!("hog-{n}"), n, 0, 0)).collect());
         let none = pooled([&few].into_iter());
-        assert_eq!(found("run_delay_ns", &few, &none)["hog-7"], 7.0);
+        let ranks = found("7 - run_delay_ns", &few, &none);
+        assert_eq!((ranks["hog/1"], ranks["hog/8"]), (0.0, 7.0), "the least is the first");
         let many = run((0..9).map(|n| task(&format!("child-{n}"), n, 30 + n, 100)).collect());
         let pooled = pooled([&few, &many].into_iter());
         assert_eq!(

@@ -3,6 +3,7 @@
 //!
 //! The command runs, stores and judges it like any study, and prints a table of its comparisons.
 
+pub mod cases;
 mod host;
 mod show;
 
@@ -15,6 +16,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use clap::Args;
+use schedlab_lab::cases::Half;
 use schedlab_lab::claims::tables::{label, of_kind};
 use schedlab_lab::claims::{Answer, ClaimResult, Evidence, PairKind, judge};
 use schedlab_lab::identity::Program;
@@ -33,6 +35,7 @@ pub const EXAMPLES: &str = "Examples:
   schedlab validate --lane vm --kernel 6.12,6.18 --details
   schedlab validate --json | jq '.[].checks[] | select(.scheduler == \"6.12\") | .pair.units'
   schedlab validate my-validation.toml
+  schedlab validate --cases development --kernel 6.12 --details
 
 Kernels run in guests with counted time (lane vm) and on this machine (lane host). The same command
 resumes where it was stopped. Exit code 1 if a comparison fails, or if one accepts a model that is
@@ -50,6 +53,18 @@ pub struct ValidateArgs {
     /// Validate only against these kernels, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SERIES")]
     pub kernel: Vec<String>,
+    /// Compare random workloads instead: development, or held-out for the figure alone
+    ///
+    /// The file lists their seeds in [[cases]]. The result counts how many comparisons are within
+    /// the tolerance, or within the kernel's own variation.
+    #[arg(long, value_name = "HALF", value_parser = cases::half)]
+    pub cases: Option<Half>,
+    /// Only these sets of random workloads, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "SET", requires = "cases")]
+    pub only: Vec<String>,
+    /// Also put the figures of --cases into this file, beside those of other kernels
+    #[arg(long, value_name = "FILE", requires = "cases")]
+    pub store: Option<PathBuf>,
     /// Omit the kernels and workloads that the file marks as slow
     #[arg(long)]
     pub quick: bool,
@@ -68,7 +83,10 @@ pub struct ValidateArgs {
 /// Runs the command.
 pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let wanted = wanted(args)?;
-    let output = args.verdicts.folder("validation");
+    let output = match args.cases {
+        Some(_) => args.verdicts.folder("validation-cases"),
+        None => args.verdicts.folder("validation"),
+    };
     let source = source(args.file.as_deref(), &wanted)?;
     let repetitions = schedlab_host::REPETITIONS_DEFAULT;
     let source =
@@ -79,8 +97,20 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
+    cases::write_workloads(&study.of_cases.cases, output)?;
     let (results, failures) =
         stored(&prepared, &output.join("runs"), args.verdicts.begin(), threads)?;
+    if args.cases.is_some() {
+        let agreement = schedlab_lab::cases::judge(&study.of_cases, &results, plan, &failures);
+        cases::write(&agreement, output, args.store.as_deref())?;
+        match args.verdicts.json {
+            true => out.json(&agreement)?,
+            false => cases::print(&agreement, args.verdicts.details, out)?,
+        }
+        out.finish_now()?;
+        finish_with_failures(&failures, Unavailable::IsSaid)?;
+        return cases::finish(&agreement);
+    }
     results::warn(results.iter().flat_map(|result| &result.runs));
     let claims = judge(
         &study.claims,
@@ -116,7 +146,8 @@ fn source(file: Option<&Path>, wanted: &Wanted) -> CliResult<Source> {
         return Ok(Source::with_pairs("validate.toml", VALIDATION.into(), None, wanted)?);
     };
     let source = Source::read_pairs(path, wanted)?;
-    match source.study.claims.iter().any(|claim| claim.pairs.is_some()) {
+    let has_pairs = source.study.claims.iter().any(|claim| claim.pairs.is_some());
+    match has_pairs || wanted.cases.is_some() {
         true => Ok(source),
         false => Err(CliError::usage_help(
             format!("{} compares no pairs: it has no [claim.pairs]", path.display()),
@@ -152,6 +183,8 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
         quick: args.quick,
         repetitions: args.repetitions,
         host_release: Some(schedlab_host::machine::info(&cpus).kernel),
+        cases: args.cases,
+        sets: args.only.clone(),
     })
 }
 

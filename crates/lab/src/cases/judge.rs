@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares the runs of cases, and counts how many comparisons agree.
+//!
+//! A comparison is one measure of one case under one kernel. In counted time a run repeats to the
+//! last bit, so one run of the model is compared with one of the kernel. The kernel's runs with
+//! shifted starts show its own variation: the greatest deviation of one of them from the unshifted
+//! run. A comparison is *within* if every task deviates by the tolerance at most, *by variation* if
+//! every task deviates by the tolerance or the variation at most, and else *outside*.
+//!
+//! *The kernel itself* is compared in the same way: each shifted run takes the place of the model,
+//! and the others remain to show the variation. This figure is what a perfect model would reach.
+
+use super::result::{
+    Agreement, Comparison, Counts, Figures, KernelAgreement, NotCompared, Outcome,
+};
+use super::{CaseStudy, MeasureSpec, SetCase};
+use crate::claims::slices::description;
+use crate::claims::{self, Number, Yardstick};
+use crate::pairs::Pair;
+use crate::plan::SHIFT;
+use crate::{ExperimentResult, Failure, Plan};
+use schedlab_run::{LaneKind, RunResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Judges the cases of a study by the results of their experiments.
+pub fn judge(
+    study: &CaseStudy,
+    results: &[ExperimentResult],
+    plan: &Plan,
+    failures: &[Failure],
+) -> Agreement {
+    let yardsticks: Vec<Measure<'_>> = study.measures.iter().filter_map(Measure::of).collect();
+    let by_name: BTreeMap<&str, &[RunResult]> =
+        results.iter().map(|one| (one.experiment.name.as_str(), &one.runs[..])).collect();
+    let mut agreement = Agreement::default();
+    for (set, pair) in study.sets.iter().flat_map(|set| study.pairs.iter().map(move |p| (set, p))) {
+        let is_it = |case: &&SetCase| case.set == *set && case.is_for(&pair.kernel);
+        let cases: Vec<&SetCase> = study.cases.iter().filter(is_it).collect();
+        let Some(half) = cases.first().map(|case| case.half) else { continue };
+        let mut of_pair = OfPair { pair, yardsticks: &yardsticks, found: Found::default() };
+        for case in &cases {
+            let experiment = case.experiment();
+            let runs = by_name.get(experiment.as_str()).copied().unwrap_or_default();
+            if let Err(missing) = of_pair.case(case, runs) {
+                agreement.not_compared.push(NotCompared {
+                    set: set.clone(),
+                    seed: case.seed,
+                    kernel: pair.kernel.clone(),
+                    why: why(&experiment, &missing, plan, failures),
+                });
+            }
+        }
+        let found = of_pair.found;
+        agreement.kernels.push(KernelAgreement {
+            set: set.clone(),
+            half,
+            kernel: pair.kernel.clone(),
+            release: found.release,
+            model: pair.model.clone(),
+            wrong: pair.wrong.clone(),
+            nr_cases: cases.len() as u32,
+            figures: found.model,
+            kernel_itself: found.itself,
+            wrong_model: found.wrong,
+            outside: found.outside,
+        });
+    }
+    agreement
+}
+
+/// Why a run is missing: the failure of a run of the experiment on that place.
+fn why(experiment: &str, missing: &Missing<'_>, plan: &Plan, failures: &[Failure]) -> String {
+    let is_it = |failure: &&Failure| {
+        let run = &plan.runs[failure.run];
+        plan.experiments[run.experiment].name == experiment
+            && run.request.scheduler == missing.scheduler
+    };
+    match failures.iter().find(is_it) {
+        Some(failure) => {
+            let text = failure.error.text().lines().next().unwrap_or_default();
+            format!("{}: {text}", missing.scheduler)
+        }
+        None => format!("{} was not run", missing.scheduler),
+    }
+}
+
+/// The scheduler without a run.
+struct Missing<'p> {
+    scheduler: &'p str,
+}
+
+/// A measure with its parsed yardstick.
+struct Measure<'m> {
+    what: &'m str,
+    yardstick: Yardstick,
+    cpus_least: u32,
+}
+
+impl<'m> Measure<'m> {
+    fn of(spec: &'m MeasureSpec) -> Option<Self> {
+        let yardstick = spec.pairs().yardstick().ok()?;
+        let cpus_least = spec.cpus_least.unwrap_or(1);
+        Some(Self { what: &spec.what, yardstick, cpus_least })
+    }
+
+    /// The values of a run by task.
+    fn values(&self, run: &RunResult, pooled: &BTreeSet<String>) -> Values {
+        match &self.yardstick.number {
+            Number::Value(expr, of) => claims::values((expr, *of), run, pooled),
+            Number::Slices(_) => Values::new(),
+        }
+    }
+}
+
+/// What was found for a kernel.
+#[derive(Default)]
+struct Found {
+    release: String,
+    model: Figures,
+    itself: Counts,
+    wrong: Counts,
+    outside: Vec<Comparison>,
+}
+
+struct OfPair<'p> {
+    pair: &'p Pair,
+    yardsticks: &'p [Measure<'p>],
+    found: Found,
+}
+
+/// The runs of a case under a kernel and its models.
+struct Runs<'r> {
+    base: &'r RunResult,
+    shifted: Vec<&'r RunResult>,
+    model: &'r RunResult,
+    wrong: Option<&'r RunResult>,
+}
+
+impl<'p> OfPair<'p> {
+    fn case(&mut self, case: &SetCase, runs: &[RunResult]) -> Result<(), Missing<'p>> {
+        let runs = self.runs(runs)?;
+        self.found.release.clone_from(&runs.base.machine.kernel);
+        self.found.model.count_case(&case.features);
+        for measure in self.yardsticks.iter().filter(|one| case.nr_cpus >= one.cpus_least) {
+            let all: Vec<&RunResult> =
+                [runs.base, runs.model].into_iter().chain(runs.shifted.iter().copied()).collect();
+            let pooled = pooled(&all);
+            let values = |run: &RunResult| measure.values(run, &pooled);
+            let base = values(runs.base);
+            let shifted: Vec<Values> = runs.shifted.iter().map(|run| values(run)).collect();
+            let others: Vec<&Values> = shifted.iter().collect();
+            let Some(compared) = compare(measure, &base, &values(runs.model), &others) else {
+                continue;
+            };
+            self.found.model.count(measure.what, &case.features, compared.outcome);
+            if compared.outcome == Outcome::Outside {
+                self.found.outside.push(Comparison {
+                    seed: case.seed,
+                    measure: measure.what.into(),
+                    ..compared
+                });
+            }
+            for index in 0..others.len() {
+                let mut rest = others.clone();
+                let itself = rest.remove(index);
+                if let Some(compared) = compare(measure, &base, itself, &rest) {
+                    self.found.itself.add(compared.outcome);
+                }
+            }
+            let wrong = runs.wrong.and_then(|run| compare(measure, &base, &values(run), &others));
+            if let Some(compared) = wrong {
+                self.found.wrong.add(compared.outcome);
+            }
+        }
+        Ok(())
+    }
+
+    fn runs<'r>(&self, runs: &'r [RunResult]) -> Result<Runs<'r>, Missing<'p>> {
+        let of = |lane: LaneKind, scheduler: &str| {
+            let scheduler = scheduler.to_string();
+            runs.iter().filter(move |run| run.lane == lane && run.scheduler == scheduler)
+        };
+        let is_shifted = |run: &&RunResult| run.parameters.contains_key(SHIFT);
+        let one = |lane: LaneKind, scheduler: &'p str| {
+            let mut found = of(lane, scheduler).filter(|run| !is_shifted(run));
+            found.next().ok_or(Missing { scheduler })
+        };
+        let pair: &'p Pair = self.pair;
+        let wrong = pair.wrong.as_deref().map(|wrong| one(LaneKind::Sim, wrong)).transpose()?;
+        Ok(Runs {
+            base: one(LaneKind::Vm, &pair.kernel)?,
+            shifted: of(LaneKind::Vm, &pair.kernel).filter(is_shifted).collect(),
+            model: one(LaneKind::Sim, &pair.model)?,
+            wrong,
+        })
+    }
+}
+
+type Values = BTreeMap<String, f64>;
+
+/// Descriptions whose tasks are compared as one: they are many, or not equally many in all runs.
+fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
+    let count = |run: &RunResult| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for task in &run.measures.tasks {
+            *counts.entry(description(&task.name).to_string()).or_default() += 1;
+        }
+        counts
+    };
+    let counts: Vec<BTreeMap<String, usize>> = runs.iter().map(|run| count(run)).collect();
+    let mut pooled = claims::pooled(runs.iter().copied());
+    for (name, first) in counts.iter().flatten() {
+        if counts.iter().any(|counts| counts.get(name) != Some(first)) {
+            pooled.insert(name.clone());
+        }
+    }
+    pooled
+}
+
+/// Compares a run with the unshifted one of the kernel; `None`: no task has such a value in both.
+fn compare(
+    measure: &Measure<'_>,
+    base: &Values,
+    other: &Values,
+    shifted: &[&Values],
+) -> Option<Comparison> {
+    let yardstick = &measure.yardstick;
+    let counted = |value: f64| value.max(yardstick.floor);
+    let deviation = |of: &Values, unit: &str| {
+        let (on, against) = (counted(*base.get(unit)?), counted(*of.get(unit)?));
+        Some(yardstick.scale.deviation(on, against).abs())
+    };
+    let mut worst: Option<(f64, Comparison)> = None;
+    let mut outcome = Outcome::Within;
+    for (unit, on) in base {
+        let Some(found) = deviation(other, unit) else { continue };
+        let own = shifted.iter().filter_map(|run| deviation(run, unit)).fold(0.0, f64::max);
+        let limit = yardstick.limit();
+        outcome = outcome.max(match found {
+            found if found <= limit => Outcome::Within,
+            found if found <= own => Outcome::ByVariation,
+            _ => Outcome::Outside,
+        });
+        // The task that is furthest outside is told.
+        let excess = found - limit.max(own);
+        if worst.as_ref().is_none_or(|(most, _)| excess > *most) {
+            let told = |averaged: f64| yardstick.scale.told(averaged);
+            let comparison = Comparison {
+                unit: unit.clone(),
+                on: *on,
+                against: other[unit],
+                deviation: told(found),
+                variation: told(own),
+                scale: yardstick.scale,
+                ..Comparison::default()
+            };
+            worst = Some((excess, comparison));
+        }
+    }
+    worst.map(|(_, comparison)| Comparison { outcome, ..comparison })
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Figures of cases as tables in Markdown.
+
+use super::{Agreement, Counts, FeatureCounts, Half, KernelAgreement};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The tables of all sets and halves: by kernel, by measure, by feature.
+pub fn markdown(agreement: &Agreement) -> String {
+    let mut text = String::new();
+    let mut parts: BTreeMap<(&str, Half), Vec<&KernelAgreement>> = BTreeMap::new();
+    for one in &agreement.kernels {
+        parts.entry((&one.set, one.half)).or_default().push(one);
+    }
+    for ((set, half), kernels) in parts {
+        let head = |text: &mut String| {
+            let of = match half {
+                Half::Development => "development half",
+                Half::HeldOut => "held-out half",
+            };
+            _ = writeln!(text, "**{set}, {of}**\n");
+        };
+        head(&mut text);
+        by_kernel(&mut text, &kernels);
+        text.push('\n');
+        by_name(&mut text, "measure", &kernels, &|one| one.figures.measures.clone());
+        text.push('\n');
+        by_name(&mut text, "feature (cases)", &kernels, &features);
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// Counts by feature, whose name has the number of its cases.
+fn features(one: &KernelAgreement) -> BTreeMap<String, Counts> {
+    let of = |(name, found): (&String, &FeatureCounts)| (name.clone(), found.counts);
+    one.figures.features.iter().map(of).collect()
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.1} %"))
+}
+
+fn row(text: &mut String, cells: &[String]) {
+    _ = writeln!(text, "| {} |", cells.join(" | "));
+}
+
+fn line(text: &mut String, count: usize) {
+    _ = writeln!(text, "|{}", " --- |".repeat(count));
+}
+
+fn by_kernel(text: &mut String, kernels: &[&KernelAgreement]) {
+    let heads = [
+        "kernel",
+        "model",
+        "cases",
+        "comparisons",
+        "within the tolerance",
+        "or the kernel's own variation",
+        "the kernel itself",
+        "a wrong model",
+    ];
+    row(text, &heads.map(String::from));
+    line(text, heads.len());
+    for one in kernels {
+        let all = one.figures.all;
+        let wrong = match &one.wrong {
+            Some(name) => format!("{} (`{name}`)", percent(one.wrong_model.percent())),
+            None => "-".into(),
+        };
+        row(
+            text,
+            &[
+                one.release.split('+').next().unwrap_or_default().to_string(),
+                format!("`{}`", one.model),
+                one.nr_cases.to_string(),
+                all.nr().to_string(),
+                percent(all.percent_within()),
+                percent(all.percent()),
+                percent(one.kernel_itself.percent()),
+                wrong,
+            ],
+        );
+    }
+}
+
+/// A row for each name, a column for each kernel.
+fn by_name(
+    text: &mut String,
+    head: &str,
+    kernels: &[&KernelAgreement],
+    of: &dyn Fn(&KernelAgreement) -> BTreeMap<String, Counts>,
+) {
+    let counts: Vec<BTreeMap<String, Counts>> = kernels.iter().map(|one| of(one)).collect();
+    let names: BTreeSet<&String> = counts.iter().flat_map(BTreeMap::keys).collect();
+    let titles = kernels.iter().map(|one| one.kernel.clone());
+    row(text, &[vec![head.to_string()], titles.collect()].concat());
+    line(text, kernels.len() + 1);
+    for name in names {
+        let most = |one: &&KernelAgreement| one.figures.features.get(name).map(|f| f.nr_cases);
+        let title = match kernels.iter().filter_map(most).max() {
+            Some(nr_cases) => format!("{name} ({nr_cases})"),
+            None => name.clone(),
+        };
+        let cell = |counts: &BTreeMap<String, Counts>| {
+            percent(counts.get(name).and_then(|counts| counts.percent()))
+        };
+        row(text, &[vec![title], counts.iter().map(cell).collect()].concat());
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far models and kernels agree on cases, in numbers.
+
+use super::Half;
+use crate::claims::Scale;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The outcome of a comparison, best first.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every task deviates by the tolerance at most.
+    #[default]
+    Within,
+    /// Every task deviates by the tolerance or the kernel's own variation at most.
+    ByVariation,
+    /// A task deviates by more.
+    Outside,
+}
+
+/// How many comparisons have each outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Counts {
+    /// Within the tolerance.
+    pub within: u32,
+    /// Only within the kernel's own variation.
+    pub by_variation: u32,
+    /// Outside both.
+    pub outside: u32,
+}
+
+impl Counts {
+    /// Adds a comparison.
+    pub fn add(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Within => &mut self.within,
+            Outcome::ByVariation => &mut self.by_variation,
+            Outcome::Outside => &mut self.outside,
+        } += 1;
+    }
+
+    /// Number of comparisons.
+    pub const fn nr(self) -> u32 {
+        self.within + self.by_variation + self.outside
+    }
+
+    /// The share within tolerance or variation, in percent.
+    pub fn percent(self) -> Option<f64> {
+        let nr = self.nr();
+        (nr > 0).then(|| 100.0 * f64::from(self.within + self.by_variation) / f64::from(nr))
+    }
+
+    /// The share within the tolerance alone, in percent.
+    pub fn percent_within(self) -> Option<f64> {
+        (self.nr() > 0).then(|| 100.0 * f64::from(self.within) / f64::from(self.nr()))
+    }
+}
+
+/// The comparisons of a kernel with its model.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// All of them.
+    pub all: Counts,
+    /// By measure.
+    pub measures: BTreeMap<String, Counts>,
+    /// By feature of the case. A case counts for each of its features.
+    pub features: BTreeMap<String, FeatureCounts>,
+}
+
+/// The comparisons of cases with one feature.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FeatureCounts {
+    /// Number of cases.
+    pub nr_cases: u32,
+    /// Their comparisons.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl Figures {
+    /// Counts a case.
+    pub fn count_case(&mut self, features: &[String]) {
+        for feature in features {
+            self.features.entry(feature.clone()).or_default().nr_cases += 1;
+        }
+    }
+
+    /// Counts a comparison.
+    pub fn count(&mut self, measure: &str, features: &[String], outcome: Outcome) {
+        self.all.add(outcome);
+        self.measures.entry(measure.into()).or_default().add(outcome);
+        for feature in features {
+            self.features.entry(feature.clone()).or_default().counts.add(outcome);
+        }
+    }
+}
+
+/// A comparison, with the task that deviates most.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Seed of the case.
+    pub seed: u64,
+    /// The measure.
+    pub measure: String,
+    /// The task: `a/2` is the one with the second least value of those called `a`.
+    pub unit: String,
+    /// Its value in the kernel.
+    pub on: f64,
+    /// Its value in the model.
+    pub against: f64,
+    /// Their deviation.
+    pub deviation: f64,
+    /// The kernel's own variation.
+    pub variation: f64,
+    /// The scale of both.
+    pub scale: Scale,
+    /// The outcome.
+    #[serde(skip)]
+    pub outcome: Outcome,
+}
+
+/// A set of cases under one kernel.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KernelAgreement {
+    /// The set.
+    pub set: String,
+    /// Its half.
+    pub half: Half,
+    /// Series of the kernel.
+    pub kernel: String,
+    /// Its release.
+    pub release: String,
+    /// The model.
+    pub model: String,
+    /// A model that is wrong on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
+    /// Number of cases that the kernel can run.
+    pub nr_cases: u32,
+    /// The model against the kernel.
+    pub figures: Figures,
+    /// The kernel against itself: what a perfect model would reach.
+    pub kernel_itself: Counts,
+    /// The wrong model against the kernel.
+    pub wrong_model: Counts,
+    /// The comparisons outside.
+    pub outside: Vec<Comparison>,
+}
+
+/// A case without a comparison.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NotCompared {
+    /// The set.
+    pub set: String,
+    /// Seed of the case.
+    pub seed: u64,
+    /// The kernel.
+    pub kernel: String,
+    /// Why.
+    pub why: String,
+}
+
+/// How far models and kernels agree on the cases of a study.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Agreement {
+    /// By set and kernel.
+    pub kernels: Vec<KernelAgreement>,
+    /// Cases that could not be compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<NotCompared>,
+}
+
+impl Agreement {
+    /// Replaces what `other` has too, and adds the rest. The order is by set, half and kernel.
+    pub fn merge(&mut self, other: Self) {
+        let key = |one: &KernelAgreement| (one.set.clone(), one.half, one.kernel.clone());
+        let renewed: Vec<_> = other.kernels.iter().map(key).collect();
+        self.kernels.retain(|one| !renewed.contains(&key(one)));
+        self.kernels.extend(other.kernels);
+        self.kernels.sort_by_key(|one| {
+            let version = one.kernel.parse::<schedlab_model::KernelVersion>().ok();
+            (one.set.clone(), one.half, version, one.kernel.clone())
+        });
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of cases and their figures.
+
+use super::*;
+use crate::pairs::Wanted;
+use crate::plan::SHIFT;
+use crate::studies::VALIDATION;
+use crate::{Experiment, ExperimentResult, Plan};
+use schedlab_metrics::TaskMeasures;
+use schedlab_run::RunResult;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn built_in(half: Half) -> Study {
+    let wanted = Wanted { cases: Some(half), ..Wanted::default() };
+    Study::parse(VALIDATION).unwrap().with_pairs(&wanted).unwrap()
+}
+
+/// Every set of the built-in study is large, has each feature often, and keeps its halves apart.
+#[test]
+fn the_built_in_sets_have_every_feature_in_ten_cases() {
+    let halves = [Half::Development, Half::HeldOut].map(built_in);
+    let cases = || halves.iter().flat_map(|study| &study.of_cases.cases);
+    for (set, nr_least) in [("one-cpu", 100)] {
+        let of_set = || cases().filter(|case| case.set == set);
+        assert!(of_set().count() >= nr_least, "{set}: {}", of_set().count());
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut seeds = BTreeSet::new();
+        for case in of_set() {
+            assert!(seeds.insert(case.seed), "{set}: seed {} is used twice", case.seed);
+            assert_eq!(case.nr_cpus, 1);
+            for feature in &case.features {
+                *counts.entry(feature).or_default() += 1;
+            }
+        }
+        // The generator draws SCHED_DEADLINE in a quarter of the cases that other features have.
+        let is_rare = |name: &str, count: usize| count < 10 && name != "deadline";
+        let rare: Vec<_> = counts.iter().filter(|(name, count)| is_rare(name, **count)).collect();
+        assert!(rare.is_empty(), "{set}: {rare:?}");
+        assert!(counts.len() >= 19, "{set}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_kernel_without_a_feature_leaves_its_cases_out() {
+    let study = built_in(Half::Development);
+    let is_for =
+        |kernel: &str| study.of_cases.cases.iter().filter(|case| case.is_for(kernel)).count();
+    assert!(is_for("6.1") < is_for("6.12"));
+    assert_eq!(is_for("6.18"), study.of_cases.cases.len());
+}
+
+const STUDY: &str = r#"
+name = "x"
+[[pair]]
+kernel = "6.12"
+model = "linux-6.12"
+wrong = "linux-6.1"
+[[measure]]
+what = "delay"
+value = "run_delay_ns"
+within = { factor = 1.25 }
+floor = "1ms"
+why = "a quarter"
+[[cases]]
+name = "set"
+machine = "guest-counted"
+duration = "100ms"
+shift = { from = "20us", to = "80us", count = 2 }
+development = [1]
+held_out = [2]
+"#;
+
+fn of(text: &str, half: Half, only: &[&str]) -> Result<Study, String> {
+    let wanted = Wanted {
+        cases: Some(half),
+        sets: only.iter().map(ToString::to_string).collect(),
+        ..Wanted::default()
+    };
+    let study = Study::parse(text).and_then(|study| study.with_pairs(&wanted));
+    study.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_half_is_its_seeds() {
+    let names = |half| -> Vec<String> {
+        let study = of(STUDY, half, &["set"]).unwrap();
+        study.experiments.iter().map(|spec| spec.name.clone()).collect()
+    };
+    assert_eq!(names(Half::Development), ["set 1"]);
+    assert_eq!(names(Half::HeldOut), ["set 2"]);
+}
+
+#[test]
+fn what_makes_no_set_is_refused() {
+    let refused = |from: &str, to: &str, words: &str| {
+        let error = of(&STUDY.replace(from, to), Half::Development, &[]).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    };
+    refused("[2]", "[1]", "seed 1 is in both halves");
+    refused("[2]", "[2, 2]", "names a seed twice");
+    refused("\"100ms\"", "\"x\"", "`duration`");
+    refused("count = 2", "count = 0", "`count` is 0");
+    refused("duration", "cpus = 9\nduration", "`cpus` is 9");
+    refused("1.25", "1.0", "`within` is 1");
+    refused("[[measure]]", "[[measures]]", "measures");
+    let error = of(STUDY, Half::Development, &["sat"]).unwrap_err();
+    assert!(error.contains("sat") && error.contains("set"), "{error}");
+    let none = STUDY.split("[[measure]]").next().unwrap();
+    assert!(of(none, Half::Development, &[]).unwrap_err().contains("belong together"));
+    let several = STUDY.replace("duration", "cpus = 4\nduration");
+    let any = several.replace("[1]", "{ first = 1, count = 20 }").replace("[2]", "[50]");
+    assert!(of(&any, Half::Development, &[]).unwrap_err().contains("has one CPU"));
+}
+
+/// A run in which the tasks `a-0`, `a-1` ... wait so many milliseconds.
+fn run(lane: LaneKind, scheduler: &str, shift: Option<&str>, waits: &[u64]) -> RunResult {
+    let mut run =
+        RunResult { lane: lane.into(), scheduler: scheduler.into(), ..RunResult::default() };
+    run.parameters.extend(shift.map(|shift| (SHIFT.into(), shift.into())));
+    run.measures.tasks = (0..)
+        .zip(waits)
+        .map(|(index, wait)| TaskMeasures {
+            name: format!("a-{index}"),
+            run_delay_ns: wait * 1_000_000,
+            ..TaskMeasures::default()
+        })
+        .collect();
+    run
+}
+
+/// The judgement on a model's waits, where the kernel's are 10 and 20 ms, shifted 13 and 20.
+fn judged(waits: &[u64]) -> KernelAgreement {
+    let study = of(STUDY, Half::Development, &[]).unwrap();
+    let runs = vec![
+        run(LaneKind::Sim, "linux-6.12", None, waits),
+        run(LaneKind::Sim, "linux-6.1", None, &[99, 99]),
+        run(LaneKind::Vm, "6.12", None, &[10, 20]),
+        run(LaneKind::Vm, "6.12", Some("1"), &[20, 13]),
+        run(LaneKind::Vm, "6.12", Some("2"), &[10, 20]),
+    ];
+    let experiment = Experiment { name: "set 1".into(), ..Experiment::default() };
+    let results = [ExperimentResult { experiment, runs }];
+    let agreement = judge(&study.of_cases, &results, &Plan::default(), &[]);
+    assert!(agreement.not_compared.is_empty());
+    agreement.kernels.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_comparison_is_judged_by_tolerance_or_by_the_kernels_own_variation() {
+    let counts = |waits: &[u64]| {
+        let Counts { within, by_variation, outside } = judged(waits).figures.all;
+        [within, by_variation, outside]
+    };
+    assert_eq!(counts(&[10, 20]), [1, 0, 0]);
+    assert_eq!(counts(&[20, 10]), [1, 0, 0], "equal tasks may exchange roles");
+    assert_eq!(counts(&[12, 20]), [1, 0, 0], "a factor of 1.2");
+    assert_eq!(counts(&[13, 20]), [0, 1, 0], "as a shifted start");
+    assert_eq!(counts(&[14, 20]), [0, 0, 1]);
+    assert_eq!(counts(&[10, 26]), [0, 0, 1], "this task does not vary");
+    let outside = &judged(&[10, 26]).outside[0];
+    assert_eq!((outside.unit.as_str(), outside.seed), ("a/2", 1));
+    assert!((outside.deviation - 1.3).abs() < 1e-9 && outside.variation == 1.0, "{outside:?}");
+    // Tasks that are not equally many in both runs are compared as one.
+    assert_eq!(counts(&[10, 10, 10]), [1, 0, 0]);
+}
+
+#[test]
+fn the_kernel_itself_and_a_wrong_model_are_counted_too() {
+    let found = judged(&[10, 20]);
+    assert_eq!(found.wrong_model, Counts { outside: 1, ..Counts::default() });
+    // The first shifted run is outside of what the second one shows, and that one is within.
+    assert_eq!(found.kernel_itself, Counts { within: 1, by_variation: 0, outside: 1 });
+    assert!(found.figures.features.values().all(|one| one.nr_cases == 1 && one.counts.nr() == 1));
+}
+
+#[test]
+fn a_case_without_runs_is_named() {
+    let study = of(STUDY, Half::Development, &[]).unwrap();
+    let agreement = judge(&study.of_cases, &[], &Plan::default(), &[]);
+    let missing = &agreement.not_compared[0];
+    assert_eq!((missing.seed, missing.why.as_str()), (1, "6.12 was not run"));
+}
+
+#[test]
+fn figures_of_one_kernel_are_renewed_and_others_stay() {
+    let one = |kernel: &str, nr_cases| KernelAgreement {
+        kernel: kernel.into(),
+        nr_cases,
+        ..judged(&[10, 20])
+    };
+    let mut all = Agreement { kernels: vec![one("6.12", 1), one("7.2", 2)], ..Default::default() };
+    all.merge(Agreement { kernels: vec![one("6.12", 3), one("6.1", 4)], ..Default::default() });
+    let found: Vec<_> = all.kernels.iter().map(|one| (one.kernel.as_str(), one.nr_cases)).collect();
+    assert_eq!(found, [("6.1", 4), ("6.12", 3), ("7.2", 2)]);
+    let text = markdown(&all);
+    assert!(text.contains("| `linux-6.12` | 3 | 1 | 100.0 % | 100.0 % | 50.0 % | 0.0 %"), "{text}");
+}
