@@ -116,6 +116,28 @@ impl<S: TraceSink> Engine<'_, S> {
         self.interrupt_returns(cpu);
     }
 
+    /// CPUs whose reschedule a wake-up has just requested switch after
+    /// [`schedlab_model::Costs::wakeup_switch_ns`]. Their running tasks do no work meanwhile.
+    #[inline]
+    pub(crate) fn switches_later(&mut self) {
+        if self.costs.wakeup_switch_ns > 0 {
+            self.park_woken();
+        }
+    }
+
+    #[inline(never)]
+    fn park_woken(&mut self) {
+        let after = self.costs.wakeup_switch_ns;
+        let at = self.core.now.saturating_add(after);
+        while let Some(cpu) = self.core.next_resched() {
+            self.core.park_resched(cpu);
+            self.clock.events.push(at, Due::ReturnToUser(cpu));
+            if self.core.rq(cpu).curr.is_some() {
+                self.extend_burst(cpu, after);
+            }
+        }
+    }
+
     /// The task of `cpu` is in the kernel from now until `until`. A lazy request that already
     /// exists takes effect at its return.
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
@@ -156,10 +178,13 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Whether the burst of `cpu` ended together with its time in the kernel, with a request to
     /// reschedule. The CPU then reschedules before the program continues.
     pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
+        let rq = self.core.rq(cpu);
+        if self.costs.wakeup_switch_ns > 0 && rq.need_resched {
+            return true;
+        }
         if !self.cpus.kernel_mode.is_tracked() {
             return false;
         }
-        let rq = self.core.rq(cpu);
         (rq.need_resched || rq.need_resched_lazy)
             && self.cpus.kernel_mode.until(cpu) == self.core.now
     }

@@ -88,7 +88,12 @@ impl<S: TraceSink> Engine<'_, S> {
             self.pause(cpu, task);
         }
         if reschedules && !self.stays_in_kernel(cpu) {
-            self.schedule(cpu);
+            if self.costs.wakeup_switch_ns > 0 {
+                self.core.resched_curr(cpu);
+                self.switches_later();
+            } else {
+                self.schedule(cpu);
+            }
         }
         leaves
     }
@@ -114,6 +119,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
         let step = match pending {
             Some(Step::JoinAll) => Step::JoinAll,
+            Some(Step::Sleep(ns)) => return self.sleep_rest(task, ns),
             Some(Step::Exit) => return self.exit(cpu, task),
             Some(Step::Fork { task: spec }) => return self.fork(cpu, task, spec),
             Some(step) => return self.object_step(cpu, task, step, true),
@@ -122,13 +128,16 @@ impl<S: TraceSink> Engine<'_, S> {
         if is_syscall(&step) {
             exec.overhead = exec.overhead.saturating_add(self.costs.syscall_ns);
         }
+        if pending.is_none() && matches!(step, Step::JoinAll | Step::Join { .. }) {
+            exec.overhead = exec.overhead.saturating_add(self.costs.join_ns);
+        }
         let now = self.core.now;
         match step {
             Step::Run(0) | Step::RunWall(0) => Next::Continue,
             Step::Run(ns) => Next::Busy(ns),
             Step::RunWall(ns) => Next::BusyUntil(now.saturating_add(ns)),
             Step::Sleep(0) => Next::Call,
-            Step::Sleep(ns) => self.sleep_until(task, now.saturating_add(ns)),
+            Step::Sleep(ns) => self.sleep(task, ns),
             Step::Timer { timer, period, mode } => self.timer(task, timer, period, mode),
             Step::Io { direction, bytes, sync } => self.io(task, direction, bytes, sync),
             Step::Yield => self.yields(cpu, task),
@@ -177,6 +186,7 @@ impl<S: TraceSink> Engine<'_, S> {
         class.yield_task(core, cpu);
         self.drain();
         self.tasks[task].yielded = true;
+        self.charge(task, self.costs.block_ns);
         Next::Yield
     }
 
@@ -210,8 +220,24 @@ impl<S: TraceSink> Engine<'_, S> {
         next
     }
 
+    /// The task sets a timer and goes to sleep. Its time passes on the way to the switch, too.
+    fn sleep(&mut self, task: TaskId, ns: Nanos) -> Next {
+        match self.costs.block_ns {
+            0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
+            before => self.call_first(task, before, Step::Sleep(ns.saturating_sub(before))),
+        }
+    }
+
+    /// The task arrives at the switch with `ns` of its sleep left. If none is left, its timer
+    /// expires behind the switch, which runs with interrupts disabled.
+    fn sleep_rest(&mut self, task: TaskId, ns: Nanos) -> Next {
+        self.sleep_until(task, self.core.now.saturating_add(ns.max(1)))
+    }
+
     fn sleep_until(&mut self, task: TaskId, at: Nanos) -> Next {
-        self.block_until(task, self.core.timer_comes(at), TaskState::Sleeping)
+        // The wake-up comes first, and the switch when the timer's delay is over.
+        let wakes = self.core.timer_comes(at).saturating_sub(self.costs.wakeup_switch_ns);
+        self.block_until(task, wakes.max(self.core.now), TaskState::Sleeping)
     }
 
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
@@ -228,7 +254,7 @@ impl<S: TraceSink> Engine<'_, S> {
         *boundary = boundary.saturating_add(period_ns);
         let at = *boundary;
         if at > now {
-            return self.sleep_until(task, at);
+            return self.sleep(task, at - now);
         }
         if mode == TimerMode::Relative {
             *boundary = now;

@@ -35,6 +35,7 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         self.start(task, kind, this_cpu, None);
         self.interrupt_returns(this_cpu);
+        self.switches_later();
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.
@@ -157,8 +158,12 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The event that a task waits for has happened.
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
         let this_cpu = self.core.task(task).cpu;
+        if self.costs.timer_wakeup_ns > 0 && self.core.rq(this_cpu).curr.is_some() {
+            self.extend_burst(this_cpu, self.costs.timer_wakeup_ns);
+        }
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
+        self.switches_later();
     }
 
     /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`; without a waker an interrupt

@@ -145,6 +145,17 @@ pub struct Costs {
     /// Delay of a timer: from the time it is set for (the end of a sleep, a tick, a scheduler's own
     /// timer) until its handler is done. It is charged to no task: the running task continues.
     pub timer_delay_ns: Nanos,
+    /// A timer's wake-up, taken from the running task of the CPU: entry of the interrupt, the timer's
+    /// own work, the wake-up.
+    pub timer_wakeup_ns: Nanos,
+    /// From a wake-up that preempts to the switch: the return from the interrupt or the system call,
+    /// and the pick. The running task is charged for it. It is the last part of `timer_delay_ns`: a
+    /// sleeper wakes that much earlier than it runs. It is no part of `context_switch_ns`.
+    pub wakeup_switch_ns: Nanos,
+    /// From the start of a sleep (its timer is set) to the switch: the running task is charged for
+    /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up
+    /// to the switch. It is no part of `context_switch_ns`.
+    pub block_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// First run of a task on a CPU other than its last one, within the same last-level cache.
@@ -160,6 +171,8 @@ pub struct Costs {
     pub tick_resched_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
+    /// Waiting for children: what the call takes in addition to `syscall_ns`.
+    pub join_ns: Nanos,
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
@@ -195,12 +208,16 @@ impl Costs {
         pick_entry_ns: 0,
         wakeup_ns: 0,
         timer_delay_ns: 0,
+        timer_wakeup_ns: 0,
+        wakeup_switch_ns: 0,
+        block_ns: 0,
         idle_exit_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
         tick_ns: 0,
         tick_resched_ns: 0,
         fork_ns: 0,
+        join_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         syscall_ns: 0,
@@ -221,12 +238,16 @@ impl Costs {
         pick_entry_ns: 20,
         wakeup_ns: 900,
         timer_delay_ns: 0,
+        timer_wakeup_ns: 0,
+        wakeup_switch_ns: 0,
+        block_ns: 0,
         idle_exit_ns: 2_500,
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
         tick_resched_ns: 0,
         fork_ns: 60_000,
+        join_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         syscall_ns: 250,
@@ -240,17 +261,21 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 23] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
         "timer_delay_ns",
+        "timer_wakeup_ns",
+        "wakeup_switch_ns",
+        "block_ns",
         "idle_exit_ns",
         "migration_ns",
         "migration_llc_ns",
         "tick_ns",
         "tick_resched_ns",
         "fork_ns",
+        "join_ns",
         "child_start_ns",
         "exit_ns",
         "syscall_ns",
@@ -299,12 +324,16 @@ impl Costs {
             "pick_entry_ns" => &mut self.pick_entry_ns,
             "wakeup_ns" => &mut self.wakeup_ns,
             "timer_delay_ns" => &mut self.timer_delay_ns,
+            "timer_wakeup_ns" => &mut self.timer_wakeup_ns,
+            "wakeup_switch_ns" => &mut self.wakeup_switch_ns,
+            "block_ns" => &mut self.block_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
             "tick_ns" => &mut self.tick_ns,
             "tick_resched_ns" => &mut self.tick_resched_ns,
             "fork_ns" => &mut self.fork_ns,
+            "join_ns" => &mut self.join_ns,
             "child_start_ns" => &mut self.child_start_ns,
             "exit_ns" => &mut self.exit_ns,
             "syscall_ns" => &mut self.syscall_ns,

@@ -177,6 +177,7 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} blocks without a CPU");
         self.tasks[task].waiting = Waiting::On(object);
+        self.charge(task, self.costs.block_ns);
         if pending.is_some() {
             self.shared(task).pending = pending;
         }

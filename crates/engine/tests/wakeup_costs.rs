@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What lies between a timer and the switch to the task that it wakes (`timer_wakeup_ns`,
+//! `wakeup_switch_ns`), and between a call that blocks and the switch (`block_ns`).
+
+mod common;
+
+use common::workloads::{burst, bursts, endless, nice, policy, task};
+use common::{Case, MS, Run, timeline};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{Costs, EventKind, Machine, Nanos, Op, Policy, TaskSpec, Workload};
+use schedlab_sched::registry::find;
+
+const DELAY: Nanos = 27_000;
+const SWITCH: Nanos = 15_000;
+
+fn run(tasks: Vec<TaskSpec>, costs: Costs, until_ns: Nanos) -> Run {
+    let workload = Workload::new("costs", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = Some(until_ns);
+    case.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn costs() -> Costs {
+    Costs { timer_delay_ns: DELAY, wakeup_switch_ns: SWITCH, ..Costs::ZERO }
+}
+
+/// A real-time task that runs 1 ms and sleeps 2 ms, twice; it is named first.
+fn sleeper() -> TaskSpec {
+    task("sleeper", policy(Policy::Fifo, 1), bursts(2, MS, 2 * MS))
+}
+
+fn wakeups(run: &Run) -> Vec<Nanos> {
+    let is_it = |kind: &EventKind| matches!(kind, EventKind::Wakeup { .. });
+    let events = run.trace.events.iter().filter(|event| is_it(&event.kind));
+    events.map(|event| event.time_ns).collect()
+}
+
+/// The switch comes when the delay of the timer is over, the wake-up before it, and the task that
+/// runs meanwhile does no work in between.
+#[test]
+fn a_woken_task_is_runnable_before_it_runs() {
+    let hog = || task("hog", nice(0), burst(6 * MS));
+    let found = run(vec![sleeper(), hog()], costs(), 9 * MS);
+    // The first start is a wake-up as well.
+    let turns = timeline(&found);
+    assert!(turns.starts_with("0.015000A 1.015000B 3.042000A 4.042000B"), "{turns}");
+    assert!(turns.ends_with("8.045000-"), "{turns}");
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+    // The same switches without the cost, but the wake-up and the switch are one, and the hog has
+    // worked until then.
+    let at_once = Costs { wakeup_switch_ns: 0, ..costs() };
+    let found = run(vec![sleeper(), hog()], at_once, 9 * MS);
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+    assert!(timeline(&found).starts_with("0A 1B 3.027000A 4.027000B"), "{}", timeline(&found));
+}
+
+#[test]
+fn an_idle_cpu_switches_later_too() {
+    let found = run(vec![sleeper()], costs(), 9 * MS);
+    let turns = timeline(&found);
+    assert!(turns.starts_with("0.015000A 1.015000- 3.042000A 4.042000-"), "{turns}");
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+}
+
+#[test]
+fn a_timer_takes_time_from_whoever_runs() {
+    let end = |timer_wakeup_ns| {
+        let idle = TaskSpec { ..task("idle", policy(Policy::Idle, 0), bursts(9, MS, MS)) };
+        let first = task("hog", policy(Policy::Fifo, 1), burst(5 * MS));
+        let costs = Costs { timer_wakeup_ns, ..Costs::ZERO };
+        let late = TaskSpec { release_ns: schedlab_model::Amount::Constant(1_500_000), ..first };
+        timeline(&run(vec![idle, late], costs, 8 * MS))
+    };
+    // The idle task sleeps from 1 to 2 ms, and wakes while the hog runs.
+    assert_eq!(end(0), "0A 1- 1.500000B 6.500000A 7.500000-");
+    assert_eq!(end(20_000), "0A 1- 1.500000B 6.520000A 7.520000-");
+}
+
+/// The time of a sleep passes on the way to the switch. A shorter one ends right after the switch.
+#[test]
+fn a_sleep_begins_before_the_switch() {
+    let costs = Costs { block_ns: 17_000, ..Costs::ZERO };
+    let sleeps = |ns| task("a", policy(Policy::Fifo, 1), bursts(2, MS, ns));
+    let hog = task("hog", policy(Policy::Idle, 0), endless());
+    let turns = |ns| timeline(&run(vec![sleeps(ns), hog.clone()], costs, 4 * MS));
+    assert!(turns(MS).starts_with("0A 1.017000B 2A 3.017000B"), "{}", turns(MS));
+    assert!(turns(10_000).starts_with("0A 1.017000B 1.017001A 2.034001B"), "{}", turns(10_000));
+}
+
+/// Who yields uses the time up, but is no longer in the way of others.
+#[test]
+fn a_yield_costs_its_caller() {
+    let mut program = ProgramBuilder::new();
+    program.run(MS).op(Op::Yield).run(MS);
+    let costs = Costs { block_ns: 17_000, ..Costs::ZERO };
+    let found = run(vec![task("a", nice(0), program.build())], costs, 4 * MS);
+    assert_eq!(timeline(&found), "0A 2.017000-");
+}
