@@ -128,9 +128,11 @@ fn published(root: &Path) -> Vec<Published> {
 fn sim(path: &Path, workload: &str, machine: &[&str]) -> Done {
     let mut sim = command();
     sim.args(["sim", workload, "--scheduler"]).arg(path).args(machine).args(["--json", "--keep"]);
-    if fs::read_to_string(path).unwrap_or_default().contains("SCX_OPS_CID_DEFINE(") {
-        // The first kernel whose schedulers may count CPUs by topology.
-        sim.args(["--set", "scx_core=7.2"]);
+    let source = fs::read_to_string(path).unwrap_or_default();
+    if source.contains("SCX_OPS_CID_DEFINE(") {
+        // The first kernel whose schedulers may count CPUs by topology, and that with cpuctl.
+        let core = if source.contains(".cpuctl_") { "7.3" } else { "7.2" };
+        sim.args(["--set", &format!("scx_core={core}")]);
     }
     done(&sim.output().expect("the program can be started"))
 }

@@ -124,8 +124,7 @@ impl NativeOps {
     ) -> Result<(), OpsFault> {
         for run in setup.runs.iter().filter(|run| run.attached == attached) {
             // Another version of the scheduler has other programs.
-            let is_other =
-                setup.is_lenient && function(&self.run.program, &run.program).is_none();
+            let is_other = setup.is_lenient && function(&self.run.program, &run.program).is_none();
             let lacks = |needs: &String| !self.has_variable(needs);
             if is_other || run.needs.as_ref().is_some_and(lacks) {
                 continue;

@@ -149,7 +149,10 @@ impl<'a> Applied<'a> {
     /// Runs the programs for before the attach, or for after it.
     pub fn run_programs(&self, object: &Object, attached: bool) -> Result<(), HostError> {
         for run in self.setup.runs.iter().filter(|run| run.attached == attached) {
-            if run.needs.as_ref().is_some_and(|needs| self.variable(needs).is_none()) {
+            // Another version of the scheduler has other programs.
+            let is_other = self.setup.is_lenient && !has_program(object, &run.program);
+            let lacks = |needs: &String| self.variable(needs).is_none();
+            if is_other || run.needs.as_ref().is_some_and(lacks) {
                 continue;
             }
             let mut context = run.context.clone();
