@@ -145,12 +145,13 @@ pub struct Costs {
     /// Delay of a timer: from the time it is set for (the end of a sleep, a tick, a scheduler's own
     /// timer) until its handler is done. It is charged to no task: the running task continues.
     pub timer_delay_ns: Nanos,
-    /// A timer's wake-up, taken from the running task of the CPU: entry of the interrupt, the timer's
-    /// own work, the wake-up.
+    /// A timer's wake-up, taken from the running task of the CPU: entry of the interrupt, the
+    /// timer's own work, the wake-up.
     pub timer_wakeup_ns: Nanos,
-    /// From a wake-up that preempts to the switch: the return from the interrupt or the system call,
-    /// and the pick. The running task is charged for it. It is the last part of `timer_delay_ns`: a
-    /// sleeper wakes that much earlier than it runs. It is no part of `context_switch_ns`.
+    /// From a wake-up that preempts to the switch: the return from the interrupt or the system
+    /// call, and the pick. The running task is charged for it. It is the last part of
+    /// `timer_delay_ns`: a sleeper wakes that much earlier than it runs. It is no part of
+    /// `context_switch_ns`.
     pub wakeup_switch_ns: Nanos,
     /// From the start of a sleep (its timer is set) to the switch: the running task is charged for
     /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up

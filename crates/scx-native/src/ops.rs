@@ -416,8 +416,7 @@ impl Ops for NativeOps {
         answer.map(drop)
     }
 
-    /// From 7.3 on a scheduler with cids is told the CPUs of a task here, and once more right
-    /// after.
+    /// From 7.3 on a scheduler with cids gets the CPUs of a task here, and again right after.
     fn enable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
         if !cids::are_told_at_enable(&self.run.program) {
             return self.call_on(k, Callback::Enable, p, [0; 3]).map(drop);
