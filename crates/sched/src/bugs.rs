@@ -420,7 +420,11 @@ pub static BUGS: &[KnownBug] = &[
         source: "9b5ce1a37e90",
         kernels: "6.12-rc1 to 6.12-rc3",
         releases: &[],
-        modelled: Modelled::In(&[V6_12], |model| fair(model, FairBug::UnthrottledOverDelayed)),
+        modelled: Modelled::In(&[V6_12], |model| {
+            fair(model, FairBug::UnthrottledOverDelayed);
+            // Its kernels are older than NI_RANDOM of 6.12.65.
+            model.fair.features.balance.ni_random = false;
+        }),
     },
     KnownBug {
         id: "P34",
