@@ -13,7 +13,8 @@
  * is what waits for the rotation after this one.
  *
  * What differs from the model: a parent is charged at fork for what the kernel has booked by then;
- * wake-ups are never synchronous; balancing is that of queue.bpf.h, and a CPU that is asked for
+ * SCHED_IDLE has turns of the quota of nice 19, in the model of one tick at nice 0; wake-ups are
+ * never synchronous; balancing is that of queue.bpf.h, and a CPU that is asked for
  * work several times while it idles begins several rotations.
  *
  * Source: the patch 2.6.22-ck1 (Con Kolivas, 2007) to Linux 2.6.22, kernel/sched.c.
@@ -364,6 +365,18 @@ static __always_inline void charge_us(struct task_struct *p, struct task_ctx *t)
 	t->left_us -= charge(p, t) / NSEC_PER_USEC;
 }
 
+/*
+ * Charges a task that leaves its CPU, or that its CPU picks again. The kernel does not believe in a
+ * time of 0 and charges 1 us: so much costs a switch at the very time of a tick, which has charged
+ * everything already.
+ */
+static __always_inline void charge_at_switch(struct task_struct *p, struct task_ctx *t)
+{
+	u64 used = charge(p, t);
+
+	t->left_us -= (used ?: NSEC_PER_USEC) / NSEC_PER_USEC;
+}
+
 /* Takes over nice value and policy. */
 static __always_inline void adopt(struct task_struct *p, struct task_ctx *t)
 {
@@ -407,8 +420,7 @@ void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 	at_head = is_interrupted(t);
 	has_place = !comes && t->is_over && t->cpu == cpu;
 	come_to(t, cpu);
-	/* Whose time is over has been given its place when that was seen; with one that is driven
-	 * out between two ticks it is seen here. */
+	/* One that is driven out between two ticks may have no time left: it goes down at once. */
 	if (at_head && t->left_us <= 0) {
 		takes_place(t, cpu);
 	} else if (!has_place) {
@@ -448,11 +460,6 @@ void BPF_STRUCT_OPS(sd_dispatch, s32 cpu, struct task_struct *prev)
 	t = task_ctx(prev);
 	if (!t)
 		return;
-	charge_us(prev, t);
-	if (!t->is_over && t->left_us <= 0) {
-		takes_place(t, cpu);
-		t->is_over = true;
-	}
 	if (gives_way(cpu, t) && scx_bpf_dsq_move_to_local(cpu)) {
 		if (!t->is_over)
 			count(nr_driven_out);
@@ -462,7 +469,10 @@ void BPF_STRUCT_OPS(sd_dispatch, s32 cpu, struct task_struct *prev)
 		if (even_out(cpu))
 			return;
 		count(nr_continued);
+		charge_at_switch(prev, t);
 		new_turn(prev, t, SLICE_LONG);
+	} else {
+		charge_at_switch(prev, t);
 	}
 	enter_slot(t, cpu);
 	cpu_state(cpu)->rank = rank_of(t);
@@ -511,7 +521,7 @@ void BPF_STRUCT_OPS(sd_stopping, struct task_struct *p, bool runnable)
 
 	if (!t)
 		return;
-	charge_us(p, t);
+	charge_at_switch(p, t);
 	leaves(p, t, runnable);
 }
 
@@ -522,7 +532,6 @@ bool BPF_STRUCT_OPS(sd_yield, struct task_struct *from, struct task_struct *to)
 
 	if (!t || to || scx_bpf_dsq_nr_queued(cpu) <= 0)
 		return false;
-	charge_us(from, t);
 	if (t->kind != IDLE)
 		queue_expired(rotation_of(cpu), t);
 	t->key = key_of(t, cpu, false);
