@@ -64,6 +64,8 @@ fi
 
 output=$(realpath -m "${SCHEDLAB_OUTPUT:-schedlab-action}")
 mkdir -p "$output"
+# What an earlier run has left is not of this one.
+rm -f "$output"/trace-[0-9]*.pftrace "$output"/run-[0-9]*.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 summary=$work/summary.md
