@@ -98,8 +98,12 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
     cases::write_workloads(&study.of_cases.cases, output)?;
-    let (results, failures) =
-        stored(&prepared, &output.join("runs"), args.verdicts.begin(), threads)?;
+    // Each half is an experiment of its own.
+    let runs = match args.cases {
+        Some(half) => output.join(format!("runs-{}", half.name())),
+        None => output.join("runs"),
+    };
+    let (results, failures) = stored(&prepared, &runs, args.verdicts.begin(), threads)?;
     if args.cases.is_some() {
         let agreement = schedlab_lab::cases::judge(&study.of_cases, &results, plan, &failures);
         cases::write(&agreement, output, args.store.as_deref())?;
