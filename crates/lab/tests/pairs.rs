@@ -125,14 +125,19 @@ fn pair(claim: &ClaimResult) -> &PairResult {
     claim.checks[0].pair.as_ref().unwrap()
 }
 
-/// Run delay of a task, ns, but at least 1 ms.
-fn delays(results: &[ExperimentResult], task: &str, seed: u64) -> (f64, Vec<f64>) {
+/// Run delay of a task, ns, but at least 1 ms. `unit` is its description and its place among equal
+/// tasks by their delays, such as `hog/1`.
+fn delays(results: &[ExperimentResult], unit: &str, seed: u64) -> (f64, Vec<f64>) {
+    let (stem, rank) = unit.split_once('/').unwrap();
+    let rank: usize = rank.parse().unwrap();
     let runs = results[0].runs.iter();
     let own = runs.filter(|run| run.scheduler == "linux-6.12" && run.seed == seed);
     let (mut still, mut shifted) = (0.0, Vec::new());
     for run in own {
-        let task = run.measures.tasks.iter().find(|known| known.name == task).unwrap();
-        let delay = (task.run_delay_ns as f64).max(1e6);
+        let tasks = run.measures.tasks.iter().filter(|task| task.name.starts_with(stem));
+        let mut delays: Vec<u64> = tasks.map(|task| task.run_delay_ns).collect();
+        delays.sort_unstable();
+        let delay = (delays[rank - 1] as f64).max(1e6);
         match run.parameters.contains_key("shift") {
             true => shifted.push(delay),
             false => still = delay,

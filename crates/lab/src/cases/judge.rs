@@ -186,12 +186,12 @@ impl<'p> OfPair<'p> {
             found.next().ok_or(Missing { scheduler })
         };
         let pair: &'p Pair = self.pair;
-        let wrong = pair.wrong.as_deref().map(|wrong| one(LaneKind::Sim, wrong)).transpose()?;
+        // Of several missing runs the kernel's is named: without it nothing can be compared.
         Ok(Runs {
             base: one(LaneKind::Vm, &pair.kernel)?,
             shifted: of(LaneKind::Vm, &pair.kernel).filter(is_shifted).collect(),
             model: one(LaneKind::Sim, &pair.model)?,
-            wrong,
+            wrong: pair.wrong.as_deref().map(|wrong| one(LaneKind::Sim, wrong)).transpose()?,
         })
     }
 }

@@ -105,8 +105,12 @@ fn what_makes_no_set_is_refused() {
     refused("[[measure]]", "[[measures]]", "measures");
     let error = of(STUDY, Half::Development, &["sat"]).unwrap_err();
     assert!(error.contains("sat") && error.contains("set"), "{error}");
-    let none = STUDY.split("[[measure]]").next().unwrap();
-    assert!(of(none, Half::Development, &[]).unwrap_err().contains("belong together"));
+    let (pairs, rest) = STUDY.split_once("[[measure]]").unwrap();
+    let cases = &rest[rest.find("[[cases]]").unwrap()..];
+    let error = of(&format!("{pairs}{cases}"), Half::Development, &[]).unwrap_err();
+    assert!(error.contains("belong together"), "{error}");
+    let error = of(pairs, Half::Development, &[]).unwrap_err();
+    assert!(error.contains("has no [[cases]]"), "{error}");
     let several = STUDY.replace("duration", "cpus = 4\nduration");
     let any = several.replace("[1]", "{ first = 1, count = 20 }").replace("[2]", "[50]");
     assert!(of(&any, Half::Development, &[]).unwrap_err().contains("has one CPU"));
