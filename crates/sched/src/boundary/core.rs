@@ -456,6 +456,10 @@ impl Core {
     /// Adds `count` to the number of runnable tasks of `cpu` (`add_nr_running`).
     #[inline]
     pub fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
+        // A group without tasks that is released leaves an idle CPU idle.
+        if count == 0 {
+            return;
+        }
         let class = usize::from(self.current_class);
         let rq = &mut self.rqs[cpu.index()];
         rq.nr_running += count;
