@@ -36,7 +36,12 @@ export PATH
 
 cd "$here"
 cargo fmt --check
-(cargo fetch --locked --quiet) || skip "cargo cannot fetch the crates of the package (no network?)"
+if ! cargo fetch --locked --quiet 2>"$venv/fetch.log"; then
+    cat "$venv/fetch.log"
+    # A stale lock file is a mistake of the checkout, not of the machine.
+    ! grep -q 'lock file' "$venv/fetch.log" || exit 1
+    skip "cargo cannot fetch the crates of the package (no network?)"
+fi
 cargo clippy --locked --quiet -- -D warnings
 MATURIN_PEP517_ARGS="--profile dev --locked" pip install --quiet --disable-pip-version-check \
     --no-build-isolation --no-deps --force-reinstall "$here"
