@@ -421,7 +421,7 @@ impl Ops for NativeOps {
         if !cids::are_told_at_enable(&self.run.program) {
             return self.call_on(k, Callback::Enable, p, [0; 3]).map(drop);
         }
-        let allowed = k.cpus_allowed(p).clone();
+        let allowed = *k.cpus_allowed(p);
         let (at, mask) = (self.fresh_args(), self.run.cids.cmask(&self.run.zone, &allowed));
         // SAFETY: a field of a struct in our block.
         unsafe { put(at, mask) };
