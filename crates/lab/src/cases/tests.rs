@@ -110,7 +110,7 @@ fn what_makes_no_set_is_refused() {
     let error = of(&format!("{pairs}{cases}"), Half::Development, &[]).unwrap_err();
     assert!(error.contains("belong together"), "{error}");
     let error = of(pairs, Half::Development, &[]).unwrap_err();
-    assert!(error.contains("has no [[cases]]"), "{error}");
+    assert!(error.contains("has no experiment"), "{error}");
     let several = STUDY.replace("duration", "cpus = 4\nduration");
     let any = several.replace("[1]", "{ first = 1, count = 20 }").replace("[2]", "[50]");
     assert!(of(&any, Half::Development, &[]).unwrap_err().contains("has one CPU"));

@@ -214,7 +214,7 @@ fn a_task_that_only_one_has_cannot_be_compared() {
     let own = [kernel, runs(Sim, "linux-6.12", &[], [10_000; 5])].concat();
     let found = found(&vm(), BTreeMap::from([("hogs vm 1", own)]));
     assert_eq!(found.verdict, Verdict::Inconclusive);
-    assert_eq!(reason(&found), Some(Reason::NotInBoth { unit: "hog-0".into() }));
+    assert_eq!(reason(&found), Some(Reason::NotInBoth { unit: "cat/1".into() }));
 }
 
 #[test]
