@@ -2,7 +2,7 @@
 """Results of runs as Parquet files in a directory that many machines share.
 
 A file holds the results of some runs, a row each, and is named by the runs' keys. It is written
-under another name and then renamed, so that a file is either whole or absent, whoever dies. The
+under another name and then renamed, so that a file is whole or absent, even if a worker dies. The
 same runs give the same file, so that it does not matter who writes it, or how often.
 """
 

@@ -88,7 +88,7 @@ fn a_sleep_begins_before_the_switch() {
     assert!(turns(10_000).starts_with("0A 1.017000B 1.017001A 2.034001B"), "{}", turns(10_000));
 }
 
-/// Who yields uses the time up, but is no longer in the way of others.
+/// A task that yields uses the time up, but no longer delays the others.
 #[test]
 fn a_yield_costs_its_caller() {
     let mut program = ProgramBuilder::new();
