@@ -121,12 +121,18 @@ class Store:
 
     def read(self, name: str, columns: list[str] | None = None) -> pyarrow.Table:
         """Columns of a file; all of them by default."""
-        if self._remote is not None:
-            with self._remote.open(self._path(name), "rb") as file:
-                return pyarrow.parquet.read_table(file, columns=columns)
-        # Not read_table on a path, which takes `a=b` in it for a column.
-        with open(self._path(name), "rb") as file:
-            return pyarrow.parquet.read_table(file, columns=columns)
+        if self._remote is None:
+            # Not read_table on a path, which takes `a=b` in it for a column.
+            source = pyarrow.OSFile(self._path(name))
+        else:
+            source = pyarrow.BufferReader(self._remote.cat_file(self._path(name)))
+        # In this thread only: pyarrow's own threads may free a Python object after read_table has
+        # returned, which aborts the process if Python ends at that moment (apache/arrow #34314).
+        with source, pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
+            absent = set(columns or ()) - set(file.schema_arrow.names)
+            if absent:
+                raise pyarrow.ArrowKeyError(f"has no column {min(absent)}")
+            return file.read(columns, use_threads=False)
 
     def remove(self, name: str) -> None:
         """Remove a file."""

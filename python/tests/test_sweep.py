@@ -231,6 +231,23 @@ def test_a_script_needs_no_guard_and_leaves_no_process(tmp_path):
     assert done.returncode == 0 and done.stdout.count("48 of 48 runs") == 1, done.stderr
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+def test_reading_results_starts_no_thread(serial, tmp_path):
+    """A thread of pyarrow that frees a Python object while Python ends aborts the process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, schedlab\n"
+        f"opened = schedlab.open_sweep({EXPERIMENT!r}, {serial.output!r})\n"
+        "before = os.listdir('/proc/self/task')\n"
+        "assert opened.missing() == []\n"
+        "print(len(before), len(os.listdir('/proc/self/task')))\n"
+    )
+    command = [sys.executable, script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    before, after = done.stdout.split()
+    assert before == after
+
+
 def test_ray_makes_the_same_files(serial, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     # Its workers would find the sources of the package in this directory.
