@@ -530,19 +530,23 @@ impl Ops for NativeOps {
         self.run.cids = Cids::new(k.topology(), is_cid_form, kernel, self.shard_size);
         let setup = self.setup.take().unwrap_or_default();
         let (topology, hz) = (k.topology().clone(), k.hz());
-        let setup = setup.ready(&topology, hz).map_err(|why| match setup.recorded {
+        let recorded = setup.recorded.as_ref();
+        let ready = setup.ready(&topology, hz).map_err(|why| match recorded {
             Some(_) => OpsFault(why),
             None => OpsFault(format!("the setup fails: {why}")),
         })?;
         let chosen = self.chosen.clone();
-        self.prepare(k, &setup, &|name| chosen.has(name))?;
+        let done = self.prepare(k, &ready, &|name| chosen.has(name));
+        done.map_err(|fault| recorded.map_or(fault.clone(), |of| of.explain(&fault)))?;
+        let setup = ready;
         let answer = self.call(k, Callback::InitCids, [0; 4])? as i32;
         self.run.cids.finish();
         if answer != 0 {
             k.scx_error(format!("ops.init_cids() failed ({answer})"));
             return Ok(answer);
         }
-        let answer = self.call(k, Callback::Init, [0; 4])? as i32;
+        let cpu = setup.init_cpu.map_or(k.this_cpu(), CpuId);
+        let answer = k.on_cpu(cpu, |k| self.call(k, Callback::Init, [0; 4]))? as i32;
         if answer == 0 {
             self.run_programs(k, &setup, true)?;
         }

@@ -130,7 +130,7 @@ impl NativeOps {
                 continue;
             }
             let mut context = run.context.clone();
-            let cpu = run.cpu.map_or(k.this_cpu(), CpuId);
+            let cpu = run.cpu.or(setup.init_cpu).map_or(k.this_cpu(), CpuId);
             k.on_cpu(cpu, |k| self.run_program(k, &run.program, &mut context))?;
         }
         Ok(())
@@ -231,7 +231,7 @@ impl NativeOps {
 
     fn set_up_arena(&mut self, k: &mut Kernel<'_>, machine: &ArenaSetup) -> Result<(), OpsFault> {
         let program = std::sync::Arc::clone(&self.run.program);
-        let own = format!("{}_{}", self.info.name, arena::TASK_CONTEXT);
+        let own = arena::own_task_context(&self.info.name);
         let size = |name: &str| program.debug.iter().find_map(|of| of.size_of(name));
         let Some(context) = size(arena::TASK_CONTEXT).or_else(|| size(&own)) else {
             let what = format!("there is no type {} or {own}", arena::TASK_CONTEXT);

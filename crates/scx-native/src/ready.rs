@@ -58,7 +58,9 @@ impl Setup {
             let all = ready_runs(run, &machine);
             runs.extend(all.map_err(|why| format!("program {}: {why}", run.program))?);
         }
+        let init_cpu = cpu_of(self.init_cpu.as_ref(), &machine);
         Ok(ReadySetup {
+            init_cpu: init_cpu.map_err(|why| format!("init_{why}"))?,
             origin: self.origin.clone(),
             is_lenient: self.is_known,
             flags: self.flags.clone(),
@@ -160,6 +162,7 @@ mod tests {
             (last.cpu, &last.context[..], last.attached),
             (Some(1), &[1, 0, 0, 0][..], true)
         );
+        assert_eq!(setup.init_cpu, Some(1));
         let arena = ready("lavd", &topology).arena.unwrap();
         // The machine, its node, cache, and of each of two cores and CPUs one.
         let masks: Vec<u64> = arena.spans.iter().map(|(_, mask)| mask[0]).collect();

@@ -10,6 +10,7 @@
 use super::error::NativeError;
 use super::setup_words::{Machine, Value};
 use schedlab_model::machine::Topology;
+use schedlab_scx::OpsFault;
 use schedlab_scx_source::setup_next_to;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("forge", include_str!("../setups/forge.toml")),
     ("lavd", include_str!("../setups/lavd.toml")),
     ("layered", include_str!("../setups/layered.toml")),
+    ("mitosis", include_str!("../setups/mitosis.toml")),
     ("p2dq", include_str!("../setups/p2dq.toml")),
     ("qmap", include_str!("../setups/qmap.toml")),
     ("rlfifo", include_str!("../setups/user-space.toml")),
@@ -50,6 +52,8 @@ pub struct Setup {
     pub elements: Vec<Element>,
     /// Programs that are run, in this order.
     pub runs: Vec<ProgramRun>,
+    /// The CPU that executes `ops.init`: a number or a word.
+    pub init_cpu: Option<Value>,
     /// Whether the arena library of the scx schedulers is set up first.
     pub arena: bool,
     /// Where the values come from if a user program was recorded (`schedlab scx setup`).
@@ -79,6 +83,15 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// A fault of recorded values, with its most likely cause.
+    pub fn explain(&self, fault: &OpsFault) -> OpsFault {
+        OpsFault(format!(
+            "{}. It was recorded from {}: use a program that was built from this version of \
+             the scheduler, and the headers of that build (--scx-include)",
+            fault.0, self.command
+        ))
+    }
+
     /// Refuses another machine than the recorded one.
     pub fn check(&self, found: &Topology) -> Result<(), String> {
         let [core, llc, node] = [&self.core, &self.llc, &self.node].map(Vec::clone);

@@ -488,6 +488,13 @@ fn runs_and_copies_of_a_setup_belong_to_the_chosen_cpu() {
         (setup.replace("cpu = 1", "cpu = -1"), "map levels: cpu = -1: the machine has CPUs 0 to 1"),
         (setup.replace("\"last_cpu\"", "0"), "program look returned -22"),
         (recorded.into(), "was recorded for a machine of 3 CPUs, 3 cores"),
+        (
+            format!(
+                "[variables]\nabsent = 1\n{}",
+                recorded.replace(", 2]", "]").replace("0, 0]", "0]")
+            ),
+            "recorded from ./scx_x -v: use a program that was built from this version",
+        ),
     ] {
         fs::write(files.path("src/bpf/main.setup.toml"), changed).unwrap();
         let scheduler = files.compile(SourceOptions::default()).unwrap();
@@ -495,6 +502,42 @@ fn runs_and_copies_of_a_setup_belong_to_the_chosen_cpu() {
         let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
         let text = case.run_boxed(ops, Default::default()).error();
         assert!(text.contains(error), "{error}: {text}");
+    }
+}
+
+/// The user program of scx_tickless 1.0 attaches it from the CPU on which ops.init starts a timer.
+#[test]
+fn ops_init_runs_on_the_chosen_cpu() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let init = "s32 BPF_STRUCT_OPS_SLEEPABLE(x_init)
+        { return bpf_get_smp_processor_id() == 1 ? 0 : -EINVAL; }
+        SEC(\"syscall\") int look(void *none)
+        { return bpf_get_smp_processor_id() == 1 ? 0 : -EINVAL; }
+        void check(struct task_struct *p) {}
+        SCX_OPS_DEFINE(x_ops, .init = (void *)x_init,";
+    let text = HEAD.replace("SCX_OPS_DEFINE(x_ops,", init);
+    let files = Files::new(&[("src/bpf/main.bpf.c", &text)]);
+    let run = "[[runs]]\nprogram = \"look\"\nattached = true\n";
+    for (cpu, error) in [
+        ("\"last_cpu\"", None),
+        ("0", Some("ops.init() failed (-22)")),
+        ("2", Some("the setup fails: init_cpu = 2: the machine has CPUs 0 to 1")),
+    ] {
+        fs::write(files.path("src/bpf/main.setup.toml"), format!("init_cpu = {cpu}\n{run}"))
+            .unwrap();
+        let scheduler = files.compile(SourceOptions::default()).unwrap();
+        let case = Case::new(2, 10, vec![hog("hog", nice(0))]);
+        let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+        let done = case.run_boxed(ops, Default::default());
+        match error {
+            None => drop(done.outcome()),
+            Some(error) => {
+                let text = done.error();
+                assert!(text.contains(error), "{error}: {text}");
+            }
+        }
     }
 }
 

@@ -166,6 +166,8 @@ pub(crate) struct State {
     pub(crate) ops_type: u32,
     /// The thread that has attached it.
     pub(crate) thread: u32,
+    /// The CPU that this thread had chosen for itself.
+    pub(crate) cpu: Option<u32>,
 }
 
 /// What a user program names in a call about a map or a program.
@@ -437,7 +439,7 @@ impl Bpf {
                 let key = call.read(attr.u64(8), map.key_size).ok_or(libc::EFAULT)?;
                 copy_out(call, attr.u64(16), &map.get(&key, nr_cpus)?)
             }
-            command::MAP_UPDATE_ELEM => self.update(call, attr),
+            command::MAP_UPDATE_ELEM => self.update(call, attr, cpu),
             command::MAP_UPDATE_BATCH => self.update_batch(call, attr),
             command::MAP_DELETE_ELEM => {
                 let map = self.map(call, attr.u32(0))?;
@@ -456,7 +458,7 @@ impl Bpf {
             command::PROG_TEST_RUN => self.run(call, attr, cpu),
             command::OBJ_GET_INFO_BY_FD => self.describe(call, attr),
             command::BTF_LOAD => self.load_types(call, attr),
-            command::LINK_CREATE => self.link(call, attr),
+            command::LINK_CREATE => self.link(call, attr, cpu),
             command::RAW_TRACEPOINT_OPEN => {
                 self.note_hook(call, attr.u32(8));
                 self.add(0, |_, _| Object::Other)
@@ -554,14 +556,14 @@ impl Bpf {
         })
     }
 
-    fn update(&mut self, call: &Call, attr: &Attr) -> Reply {
+    fn update(&mut self, call: &Call, attr: &Attr, cpu: Option<u32>) -> Reply {
         let nr_cpus = self.nr_cpus;
         let map = self.map(call, attr.u32(0))?;
         let key = call.read(attr.u64(8), map.key_size).ok_or(libc::EFAULT)?;
         let value = call.read(attr.u64(16), map.value_len(nr_cpus)).ok_or(libc::EFAULT)?;
         map.put(key, value)?;
         if map.kind == map_type::STRUCT_OPS && map.flags & BY_LINK == 0 {
-            self.attach(call, attr.u32(0))?;
+            self.attach(call, attr.u32(0), cpu)?;
         }
         Ok(Answer::Value(0))
     }
@@ -686,9 +688,9 @@ impl Bpf {
         copy_out(call, at, &info[..len.min(ATTR)])
     }
 
-    fn link(&mut self, call: &Call, attr: &Attr) -> Reply {
+    fn link(&mut self, call: &Call, attr: &Attr, cpu: Option<u32>) -> Reply {
         if attr.u32(8) == STRUCT_OPS_LINK {
-            self.attach(call, attr.u32(0))?;
+            self.attach(call, attr.u32(0), cpu)?;
         } else if attr.u32(4) == u32::MAX {
             // A question whether the kernel has links of this kind, as libbpf puts it.
             return Err(libc::EBADF);
@@ -712,7 +714,7 @@ impl Bpf {
     }
 
     /// The struct_ops map behind a descriptor is attached: keeps the state if it is a scheduler.
-    fn attach(&mut self, call: &Call, descriptor: u32) -> Result<(), i32> {
+    fn attach(&mut self, call: &Call, descriptor: u32, cpu: Option<u32>) -> Result<(), i32> {
         let kernel = Arc::clone(&self.kernel);
         let map = self.map(call, descriptor)?;
         let Some(ops) = map.elements.get(&vec![0; map.key_size]).cloned() else {
@@ -725,7 +727,7 @@ impl Bpf {
         if is_scheduler && self.attached.is_none() {
             let (sections, elements) = self.contents();
             let thread = call.thread;
-            self.attached = Some(State { sections, elements, ops, ops_type, thread });
+            self.attached = Some(State { sections, elements, ops, ops_type, thread, cpu });
         }
         Ok(())
     }

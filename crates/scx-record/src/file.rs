@@ -221,6 +221,9 @@ pub(crate) fn write(
     if bpf.has_arena {
         text += "arena = true\n";
     }
+    if let Some(cpu) = state.cpu {
+        let _ = writeln!(text, "init_cpu = {cpu}");
+    }
     let Topology { core, llc, node } = head.topology;
     let _ = writeln!(text, "\n[recorded]\ncommand = {}", quoted(head.command));
     let _ = writeln!(text, "kernel = {}", quoted(head.kernel));

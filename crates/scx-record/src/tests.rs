@@ -58,7 +58,8 @@ fn what_a_user_program_sets_up_becomes_a_setup() {
         [[runs]]\nprogram = \"enable_cpu_with_a_long_name\"\ncontext = [[\"i32\", 4]]\ncpu = 3\n\
         attached = true\n";
     assert_eq!(&text[start..], expected);
-    assert!(text.contains("\nflags = [\"SCX_OPS_ENQ_LAST\", \"SCX_OPS_HIGH\"]\n"), "{text}");
+    let flags = "\nflags = [\"SCX_OPS_ENQ_LAST\", \"SCX_OPS_HIGH\"]\ninit_cpu = 1\n";
+    assert!(text.contains(flags), "{text}");
     assert!(text.contains("\nkernel = \"6.18.0\"\n"), "{text}");
     assert_eq!(notes, ["flags 0x10 of the scheduler have no name"]);
 }
@@ -253,6 +254,17 @@ fn misbehave() {
     assert_eq!(result, -1);
 }
 
+/// Moves this thread to a CPU.
+fn move_to(cpu: usize) {
+    // SAFETY: the set has its size.
+    let done = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    assert_eq!(done, 0);
+}
+
 /// The user program of the tests above, which execute this one with [`MODE`].
 #[test]
 fn user_half() {
@@ -262,14 +274,9 @@ fn user_half() {
             look_around();
             let program = set_up();
             run(program, &[2, -3]);
+            move_to(1);
             attach();
-            // SAFETY: the set has its size.
-            let done = unsafe {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(3, &mut set);
-                libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
-            };
-            assert_eq!(done, 0);
+            move_to(3);
             run(program, &[4]);
             sleep();
         }

@@ -23,6 +23,8 @@ pub struct ReadySetup {
     pub arena: Option<ArenaSetup>,
     /// Programs that are run, in this order.
     pub runs: Vec<SetupRun>,
+    /// The CPU that executes `ops.init`, and the programs that name none; `None`: any.
+    pub init_cpu: Option<u32>,
 }
 
 /// A value.
@@ -71,7 +73,7 @@ pub struct SetupRun {
     pub needs: Option<String>,
     /// Its argument.
     pub context: Vec<u8>,
-    /// The CPU that executes it; `None`: any.
+    /// The CPU that executes it; `None`: that of `ops.init`.
     pub cpu: Option<u32>,
     /// Whether it is run after the scheduler was attached, not before.
     pub attached: bool,
@@ -82,6 +84,11 @@ pub struct SetupRun {
 pub mod arena {
     /// The type of a task's context in schedulers that use the library.
     pub const TASK_CONTEXT: &str = "task_ctx";
+    /// The name of that type in the scheduler called `scheduler`, if it is not [`TASK_CONTEXT`].
+    pub fn own_task_context(scheduler: &str) -> String {
+        format!("{scheduler}_{TASK_CONTEXT}")
+    }
+
     /// The program that prepares the library: pages, size of a context, result.
     pub const INIT: &str = "arena_init";
     /// Pages that the library takes from the map at a time.

@@ -2,7 +2,8 @@
 //! How far the simulation of a scheduler agrees with a guest that loads the same file: the same
 //! workloads on one CPU, in counted time and on the machine model `guest-counted`. Measures,
 //! tolerances and the comparison of slices are those of `schedlab validate`
-//! (studies/validate.toml). Both lanes apply the same setup.
+//! (studies/validate.toml). Both lanes apply the same setup. As there, the simulation may also
+//! deviate by as much as the guest itself does if the same workload starts a little later.
 
 use super::common::schedlab;
 use schedlab_lab::claims::slices::{Sequence, SliceRule, compare, description};
@@ -75,54 +76,144 @@ const WORKLOADS: [(&str, &str); 4] = [
 /// The workload in which slices are not compared: sleeps decide their order.
 const SLEEPERS: &str = "sleepers";
 
+/// Later starts of the tasks, whose guests show the kernel's own variation.
+const SHIFTS_US: [u32; 2] = [20, 80];
+
+/// How far two runs of a workload differ.
+#[derive(Clone, Copy, Default)]
+struct Deviation {
+    /// Largest difference of a CPU share, in points.
+    share_points: f64,
+    /// Largest difference of a task's switches, as a fraction of the first run's.
+    switches_part: f64,
+    /// Part of the slices that are not equal.
+    slices_part: f64,
+}
+
+impl Deviation {
+    /// What is accepted of any two runs.
+    const TOLERANCE: Self = Self {
+        share_points: SHARE_POINTS,
+        switches_part: SWITCHES_PART,
+        slices_part: 1.0 - SLICES_PART,
+    };
+
+    fn of(kernel: &RunResult, other: &RunResult, compares_slices: bool) -> Self {
+        let apart = |(one, other): &(f64, f64)| (one - other).abs();
+        let shares = by_description(kernel, other, share);
+        let switches = by_description(kernel, other, count);
+        let counted = switches.iter().filter(|(one, _)| *one >= SWITCHES_FLOOR as f64);
+        let equal = compare(&Sequence::of(kernel, &RULE), &Sequence::of(other, &RULE), &RULE);
+        Self {
+            share_points: shares.iter().map(apart).fold(0.0, f64::max) * 100.0,
+            switches_part: counted.map(|both| apart(both) / both.0).fold(0.0, f64::max),
+            slices_part: if compares_slices { 1.0 - equal.part() } else { 0.0 },
+        }
+    }
+
+    /// The greater deviation of each measure.
+    fn or(self, other: Self) -> Self {
+        Self {
+            share_points: self.share_points.max(other.share_points),
+            switches_part: self.switches_part.max(other.switches_part),
+            slices_part: self.slices_part.max(other.slices_part),
+        }
+    }
+
+    /// The measures that are beyond `bounds`, in words.
+    fn beyond(self, bounds: Self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.share_points > bounds.share_points {
+            found.push(format!("share {:.1} pt", self.share_points));
+        }
+        if self.switches_part > bounds.switches_part {
+            found.push(format!("switches {:.0} %", self.switches_part * 100.0));
+        }
+        if self.slices_part > bounds.slices_part {
+            found.push(format!("{:.0} % of slices equal", (1.0 - self.slices_part) * 100.0));
+        }
+        found
+    }
+}
+
+/// What came of a workload.
+struct Compared {
+    /// What differs by more than its tolerance and the kernel's own variation.
+    differs: Vec<String>,
+    /// Whether something differs by more than its tolerance alone.
+    by_variation: bool,
+}
+
 /// The cell of a scheduler in the table: on how many of the workloads both agree, and what differs
 /// on the others.
 pub fn agreement(scheduler: &Path, kernel: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut nr_agreeing = 0;
+    let (mut nr_agreeing, mut nr_by_variation) = (0, 0);
     let mut others = Vec::new();
     for (name, text) in WORKLOADS {
         let file = folder.path().join(format!("{name}.json"));
         std::fs::write(&file, text).unwrap();
-        let found = differences(scheduler, &file, kernel);
-        eprintln!("{} {name} {kernel}: {found:?}", scheduler.display());
+        let found = compared(scheduler, &file, text, kernel);
         match found {
-            Ok(found) if found.is_empty() => nr_agreeing += 1,
-            Ok(found) => others.push(format!("{name}: {}", found.join(", "))),
+            Ok(Compared { differs, by_variation }) if differs.is_empty() => {
+                eprintln!("{} {name} {kernel}: agree, {by_variation}", scheduler.display());
+                nr_agreeing += 1;
+                nr_by_variation += usize::from(by_variation);
+            }
+            Ok(Compared { differs, .. }) => {
+                eprintln!("{} {name} {kernel}: {differs:?}", scheduler.display());
+                others.push(format!("{name}: {}", differs.join(", ")));
+            }
             Err(why) => others.push(format!("{name}: {why}")),
         }
     }
     let mut parts = vec![format!("{nr_agreeing} of {}", WORKLOADS.len())];
+    if nr_by_variation > 0 {
+        parts[0] += &format!(", {nr_by_variation} by own variation");
+    }
     others.dedup_by_key(|text| text.split_once(": ").map(|(_, why)| why.to_owned()));
     parts.extend(others);
     format!("{} ({kernel})", parts.join("; "))
 }
 
-/// What differs by more than its tolerance.
-fn differences(scheduler: &Path, workload: &Path, kernel: &str) -> Result<Vec<String>, String> {
-    let (scheduler, workload) = (scheduler.to_str().unwrap(), workload.to_str().unwrap());
+/// Compares the simulation of a workload with a guest.
+fn compared(
+    scheduler: &Path,
+    workload: &Path,
+    text: &str,
+    kernel: &str,
+) -> Result<Compared, String> {
+    let (scheduler, file) = (scheduler.to_str().unwrap(), workload.to_str().unwrap());
     let core = format!("scx_core={kernel}");
-    let sim = ["sim", workload, "--machine", "guest-counted", "--set", &core];
+    let sim = ["sim", file, "--machine", "guest-counted", "--set", &core];
     let sim = run(&[&sim[..], &["--scheduler", scheduler]].concat(), "simulated")?;
-    let vm = ["vm", workload, "--kernel", kernel, "--scheduler", scheduler];
-    let vm = run(&vm, "in the guest")?;
-    let mut found = Vec::new();
-    let (shares, switches) = (by_description(&vm, &sim, share), by_description(&vm, &sim, count));
-    let apart = |(kernel, model): &(f64, f64)| (kernel - model).abs();
-    let points = shares.iter().map(apart).fold(0.0, f64::max) * 100.0;
-    if points > SHARE_POINTS {
-        found.push(format!("share {points:.1} pt"));
+    let guest = |file: &str| {
+        let vm = ["vm", file, "--kernel", kernel, "--scheduler", scheduler];
+        run(&vm, "in the guest")
+    };
+    let compares_slices = !file.contains(SLEEPERS);
+    let vm = guest(file)?;
+    let found = Deviation::of(&vm, &sim, compares_slices);
+    if found.beyond(Deviation::TOLERANCE).is_empty() {
+        return Ok(Compared { differs: Vec::new(), by_variation: false });
     }
-    let counted = switches.iter().filter(|(kernel, _)| *kernel >= SWITCHES_FLOOR as f64);
-    let part = counted.map(|both| apart(both) / both.0).fold(0.0, f64::max);
-    if part > SWITCHES_PART {
-        found.push(format!("switches {:.0} %", part * 100.0));
+    let mut bounds = Deviation::TOLERANCE;
+    for shift_us in SHIFTS_US {
+        let later = workload.with_extension(format!("{shift_us}.json"));
+        std::fs::write(&later, shifted(text, shift_us)).unwrap();
+        let vm_later = guest(later.to_str().unwrap())?;
+        bounds = bounds.or(Deviation::of(&vm, &vm_later, compares_slices));
     }
-    let equal = compare(&Sequence::of(&vm, &RULE), &Sequence::of(&sim, &RULE), &RULE);
-    if equal.part() < SLICES_PART && !workload.contains(SLEEPERS) {
-        found.push(format!("{:.0} % of slices equal", equal.part() * 100.0));
+    Ok(Compared { differs: found.beyond(bounds), by_variation: true })
+}
+
+/// The workload with tasks that start later.
+fn shifted(text: &str, shift_us: u32) -> String {
+    let mut workload: serde_json::Value = serde_json::from_str(text).unwrap();
+    for task in workload["tasks"].as_object_mut().unwrap().values_mut() {
+        task["delay"] = shift_us.into();
     }
-    Ok(found)
+    workload.to_string()
 }
 
 /// The result of a run, or how it failed.

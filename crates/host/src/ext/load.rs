@@ -43,10 +43,10 @@ pub fn load(
     // Errors of the request are reported first, because they hold for every machine.
     let bytes = super::object(source, build)?;
     let mut opened = open_bytes(source, &bytes)?;
-    let setup = setup.map(|setup| Applied::new(setup, &bytes)).transpose()?;
+    let name = opened.description.name.clone();
+    let setup = setup.map(|setup| Applied::new(setup, &name, &bytes)).transpose()?;
     configure(&mut opened, settings, setup.as_ref())?;
     check_kernel()?;
-    let name = opened.description.name.clone();
     let messages = Messages::collect();
     let refused = |error: libbpf_rs::Error| {
         HostError::System(format!(
@@ -56,13 +56,14 @@ pub fn load(
     };
     let mut object = opened.object.load().map_err(refused)?;
     setup.as_ref().map_or(Ok(()), |setup| setup.before_attach(&object))?;
+    let on_cpu = setup.as_ref().map(Applied::on_init_cpu).transpose()?;
     let link = object
         .maps_mut()
         .find(|map| map.name().to_string_lossy() == opened.ops_map)
         .ok_or_else(|| HostError::System(format!("scheduler {name}: its ops are gone")))?
         .attach_struct_ops()
         .map_err(refused)?;
-    drop(messages);
+    drop((messages, on_cpu));
     let loaded = Loaded {
         description: opened.description,
         object,

@@ -34,14 +34,16 @@ type Places = Vec<(usize, Vec<u8>)>;
 pub(super) struct Applied<'a> {
     pub setup: &'a ReadySetup,
     pub types: Btf<'a>,
+    /// The scheduler's name.
+    pub name: String,
 }
 
 impl<'a> Applied<'a> {
-    /// The setup for the object `bytes`.
-    pub fn new(setup: &'a ReadySetup, bytes: &'a [u8]) -> Result<Self, HostError> {
+    /// The setup for the scheduler called `name` with the object `bytes`.
+    pub fn new(setup: &'a ReadySetup, name: &str, bytes: &'a [u8]) -> Result<Self, HostError> {
         let types = Btf::from_raw("scheduler", bytes).ok().flatten();
         let types = types.ok_or_else(|| HostError::Input("the scheduler has no BTF".into()))?;
-        Ok(Self { setup, types })
+        Ok(Self { setup, types, name: name.to_owned() })
     }
 
     fn fails(&self, what: impl std::fmt::Display) -> HostError {
@@ -146,6 +148,16 @@ impl<'a> Applied<'a> {
         self.run_programs(object, false)
     }
 
+    /// Moves this thread to the CPU that executes `ops.init`, until the result is dropped.
+    pub fn on_init_cpu(&self) -> Result<Option<OnCpu>, HostError> {
+        self.on_cpu(None).map_err(|why| self.fails(why))
+    }
+
+    /// Moves this thread to `cpu`, or else to the CPU that executes `ops.init`.
+    fn on_cpu(&self, cpu: Option<u32>) -> Result<Option<OnCpu>, String> {
+        cpu.or(self.setup.init_cpu).map(OnCpu::move_to).transpose()
+    }
+
     /// Runs the programs for before the attach, or for after it.
     pub fn run_programs(&self, object: &Object, attached: bool) -> Result<(), HostError> {
         for run in self.setup.runs.iter().filter(|run| run.attached == attached) {
@@ -156,8 +168,7 @@ impl<'a> Applied<'a> {
                 continue;
             }
             let mut context = run.context.clone();
-            let on_cpu = run.cpu.map(OnCpu::move_to).transpose();
-            let done = match on_cpu {
+            let done = match self.on_cpu(run.cpu) {
                 Ok(_moved) => run_program(object, &run.program, &mut context),
                 Err(why) => Err(why),
             };
@@ -199,10 +210,12 @@ impl<'a> Applied<'a> {
     }
 
     fn set_up_arena(&self, object: &Object, machine: &ArenaSetup) -> Result<(), String> {
-        let context = self.types.type_by_name::<Struct<'_>>(arena::TASK_CONTEXT);
-        let context =
-            context.ok_or_else(|| format!("there is no type {}", arena::TASK_CONTEXT))?.size();
-        run_words(object, arena::INIT, &mut [arena::STATIC_PAGES, context as u64, 0])?;
+        let own = arena::own_task_context(&self.name);
+        let size = |name: &str| Some(self.types.type_by_name::<Struct<'_>>(name)?.size() as u64);
+        let size = size(arena::TASK_CONTEXT).or_else(|| size(&own));
+        let size =
+            size.ok_or_else(|| format!("there is no type {} or {own}", arena::TASK_CONTEXT))?;
+        run_words(object, arena::INIT, &mut [arena::STATIC_PAGES, size, 0])?;
         if has_program(object, arena::TOPOLOGY_INIT) {
             let most = machine.most.iter().chain(&[0]);
             let mut bytes: Vec<u8> = most.flat_map(|nr| nr.to_ne_bytes()).collect();
@@ -222,7 +235,7 @@ impl<'a> Applied<'a> {
 }
 
 /// This thread on one CPU; a drop brings it back to all CPUs that it was on.
-struct OnCpu(CpuMask);
+pub(super) struct OnCpu(CpuMask);
 
 impl OnCpu {
     fn move_to(cpu: u32) -> Result<Self, String> {
@@ -473,7 +486,7 @@ mod tests {
             ..ReadySetup::default()
         };
         let mut opened = open_bytes(&source, &bytes).unwrap();
-        Applied::new(&setup, &bytes).unwrap().before_load(&mut opened).unwrap();
+        Applied::new(&setup, "own", &bytes).unwrap().before_load(&mut opened).unwrap();
         let of = |section: &str| {
             let mut maps = opened.object.maps();
             let map = maps.find(|map| map.name().to_string_lossy().ends_with(section)).unwrap();
@@ -488,7 +501,7 @@ mod tests {
 
         let mut fails = |path: &str, value: SetupValue| {
             setup.variables = vec![(path.into(), value)];
-            let applied = Applied::new(&setup, &bytes).unwrap();
+            let applied = Applied::new(&setup, "own", &bytes).unwrap();
             applied.before_load(&mut open_bytes(&source, &bytes).unwrap()).unwrap_err().to_string()
         };
         let error = fails("nr_things", number(1));
@@ -498,7 +511,7 @@ mod tests {
         assert!(fails("parts[3].id", number(1)).contains("do not fit its type"));
         assert!(fails("limit", list(&[1])).contains("do not fit its type"));
         setup.is_lenient = true;
-        let applied = Applied::new(&setup, &bytes).unwrap();
+        let applied = Applied::new(&setup, "own", &bytes).unwrap();
         applied.before_load(&mut open_bytes(&source, &bytes).unwrap()).unwrap();
     }
 }
