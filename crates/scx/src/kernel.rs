@@ -377,9 +377,9 @@ impl Kernel<'_> {
     /// again expires only at the new time (`bpf_timer_start`).
     pub fn start_timer(&mut self, token: u64, at: Nanos) {
         let token = token & !TIMER_OF_CORE;
-        let at = at.max(self.core.now);
         let cpu = self.state.context.cpu;
-        self.state.timers.insert(token, OpsTimer { at, cpu });
+        let timer = OpsTimer { at: self.core.timer_comes(at), cpu };
+        self.state.timers.insert(token, timer);
         self.core.start_timer(at, token);
     }
 

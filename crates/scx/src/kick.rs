@@ -5,38 +5,41 @@
 //! kicks are delivered when it has released its run queue. Left out: the wait of SCX_KICK_WAIT,
 //! because the kicked CPU picks at the same instant.
 //!
-//! A scheduler may kick an idle CPU at each of its dispatches. In a kernel that CPU spins, and time
-//! passes. Here an idle CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick
-//! [`LATER_NS`] later, and from then on one at a time, until a kick comes later than that.
+//! A scheduler may kick an idle CPU at each of its dispatches, or let each task that it preempts
+//! preempt another one. In a kernel the CPU spins or switches back and forth, and time passes. Here
+//! a CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick [`LATER_NS`] later, and
+//! from then on one at a time, until a kick comes later than that. A CPU that switches takes the
+//! interrupt only after the switch. Kicks of a task that has run since its switch do not count.
 
 use super::kernel::{Kernel, TIMER_OF_CORE};
 use schedlab_model::{CpuId, Nanos};
 
-/// Kicks that an idle CPU takes at one instant.
+/// Kicks that a CPU takes at one instant.
 const AT_ONCE: u32 = 100;
 
-/// Time from a kick to the next one that an idle CPU takes beyond those (ns): about that of an
-/// interrupt between processors.
+/// Time from a kick to the next one that a CPU takes beyond those (ns): about that of an interrupt
+/// between processors.
 const LATER_NS: Nanos = 1_000;
 
 /// The timer of late kicks.
 pub const TIMER_KICK: u64 = TIMER_OF_CORE | 4;
 
-/// How often an idle CPU was kicked.
+/// How often a CPU was kicked that did nothing since the last kick.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct IdleKicks {
+pub struct FruitlessKicks {
     /// When it took the last kick.
     at: Nanos,
     /// Kicks since it began to spin, or at this instant.
     nr: u32,
 }
 
-impl IdleKicks {
-    /// Counts a kick at `now`. Returns whether the CPU takes it at once.
-    fn takes(&mut self, now: Nanos) -> bool {
+impl FruitlessKicks {
+    /// Counts a kick at `now`, of a CPU that takes late ones after `later_ns`. Returns whether the
+    /// CPU takes it at once.
+    fn takes(&mut self, now: Nanos, later_ns: Nanos) -> bool {
         let is_first = now != self.at;
         if is_first {
-            let goes_on = self.nr >= AT_ONCE && now - self.at <= LATER_NS;
+            let goes_on = self.nr >= AT_ONCE && now - self.at <= later_ns;
             *self = Self { at: now, nr: if goes_on { self.nr } else { 0 } };
         }
         self.nr = self.nr.saturating_add(1);
@@ -45,12 +48,19 @@ impl IdleKicks {
 }
 
 impl Kernel<'_> {
-    /// Makes `cpu` pick again; an idle one that was kicked too often later.
+    /// Makes `cpu` pick again; one that was kicked too often later.
     fn take_kick(&mut self, cpu: CpuId) {
         let now = self.core.now;
-        if self.core.rq(cpu).curr.is_none() && !self.state.cpu_mut(cpu).idle_kicks.takes(now) {
+        let (is_fruitless, later_ns) = match self.core.rq(cpu).curr {
+            Some(curr) => {
+                let has_run = self.core.task(curr).exec_start < now;
+                (!has_run, LATER_NS + self.state.switch_ns)
+            }
+            None => (true, LATER_NS),
+        };
+        if is_fruitless && !self.state.cpu_mut(cpu).fruitless_kicks.takes(now, later_ns) {
             self.state.late_kicks.insert(cpu);
-            self.core.start_timer(now + LATER_NS, TIMER_KICK);
+            self.core.start_timer(now + later_ns, TIMER_KICK);
             return;
         }
         self.core.resched_curr(cpu);

@@ -6,7 +6,7 @@
 use super::consts::{DSP_DFL_MAX_BATCH, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
 use super::dsq::Dsqs;
 use super::idle::IdleMasks;
-use super::kick::IdleKicks;
+use super::kick::FruitlessKicks;
 use super::notes::{Kick, Notes};
 use super::ops::{Callback, Callbacks, ExitInfo, Locator, OpsInfo};
 use super::options::ExtOptions;
@@ -64,8 +64,8 @@ pub struct ExtCpu {
     pub deferred: Vec<TaskId>,
     /// Its kicks; `None`: none.
     pub kicks: Option<Box<Kicks>>,
-    /// Kicks that it took while idle.
-    pub idle_kicks: IdleKicks,
+    /// Kicks that it took while it did nothing.
+    pub fruitless_kicks: FruitlessKicks,
     /// Where the next search for a CPU begins.
     pub rotor: u32,
     /// Target performance, 0 to 1024.
@@ -189,8 +189,10 @@ pub struct ExtState {
     pub reenqueued: (Nanos, u32),
     /// CPUs with deferred dispatches.
     pub deferring: Vec<CpuId>,
-    /// Idle CPUs that take a kick later.
+    /// CPUs that take a kick later.
     pub late_kicks: BTreeSet<CpuId>,
+    /// Cost of a switch between tasks.
+    pub switch_ns: Nanos,
     /// CPUs with kicks.
     pub kicking: Vec<CpuId>,
     /// The scheduler's user half.
@@ -240,7 +242,7 @@ impl ExtCpu {
             qseq: 0,
             deferred: Vec::new(),
             kicks: None,
-            idle_kicks: IdleKicks::default(),
+            fruitless_kicks: FruitlessKicks::default(),
             rotor: 0,
             cpuperf_target: super::consts::CPUPERF_ONE,
         }
@@ -286,6 +288,7 @@ impl ExtState {
             deferring: Vec::new(),
             kicking: Vec::new(),
             late_kicks: BTreeSet::new(),
+            switch_ns: machine.costs.context_switch_ns,
             user: UserState::default(),
             timers: BTreeMap::new(),
             next_check: None,

@@ -30,7 +30,7 @@ impl Kernel<'_> {
         let half = (self.state.timeout_ns() / 2).max(1);
         let since = self.core.now - self.state.loaded_at;
         let at = self.state.loaded_at + (since / half + 1) * half;
-        self.state.next_check = Some(at);
+        self.state.next_check = Some(self.core.timer_comes(at));
         self.core.start_timer(at, TIMER_WATCHDOG);
     }
 

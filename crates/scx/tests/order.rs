@@ -628,6 +628,49 @@ fn custody_of_7_1() {
 }
 
 /// A kick with SCX_KICK_PREEMPT ends the slice of what runs there.
+/// In a kernel time passes while CPUs preempt each other.
+#[test]
+fn cpus_that_preempt_each_other_go_on() {
+    let ops = Script {
+        init: Some(Box::new(|k| k.create_dsq(SHARED, -1))),
+        enqueue: Some(Box::new(|k, p, flags| {
+            k.dsq_insert(p, SHARED, SLICE_DFL, flags);
+            let cpu = k.this_cpu().0 as i32;
+            k.kick_cpu(1 - cpu, KICK_PREEMPT);
+        })),
+        dispatch: Some(Box::new(|k, _, _| {
+            k.dsq_move_to_local(SHARED);
+        })),
+        ..Script::default()
+    };
+    let case = Case::new(2, 25, vec![hog("a", nice(0)), hog("b", nice(0)), hog("c", nice(0))]);
+    let run = case.run(ops, Default::default());
+    // Each of the two takes a kick every microsecond from 20 ms on.
+    let nr_switches = run.outcome().nr_switches;
+    assert!((5_000..30_000).contains(&nr_switches), "{nr_switches}");
+}
+
+/// On a machine whose timers come late, those of the scheduler and of the watchdog come too.
+#[test]
+fn late_timers_expire() {
+    let ops = Script {
+        init: Some(Box::new(|k| {
+            k.start_timer(9, 6 * MS);
+            0
+        })),
+        // Keeps every task.
+        enqueue: Some(Box::new(|_, _, _| {})),
+        timer: Some(Box::new(|k, token| k.start_timer(token, k.now() + 5 * MS))),
+        ..Script::default()
+    };
+    let mut case = Case::new(1, 60_000, vec![hog("a", nice(0))]);
+    case.machine.costs.timer_delay_ns = 20_000;
+    let run = recorded(&case, Recorded::new(ops));
+    assert_eq!(run.log.at("6.02"), ["timer(9)"]);
+    assert_eq!(run.log.at("11.04"), ["timer(9)"]);
+    assert!(run.error().contains("failed to run for 30.00"), "{}", run.error());
+}
+
 #[test]
 fn a_preempting_kick() {
     let ops = Script {
