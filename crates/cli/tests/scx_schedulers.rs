@@ -257,11 +257,17 @@ fn is_asked(variable: &str) -> bool {
     }
 }
 
+/// Whether a scheduler leaves its decisions to its user program, so that it is refused without it.
+fn decides_in_user_space(path: &Path) -> bool {
+    sim(path, WORKLOADS[0], MACHINES[0]).stderr.contains("it decides in user space")
+}
+
 /// The agreement of a scheduler with the newest simulated kernel that loads it.
 fn agreement(path: &Path, verified: &str) -> String {
     let accepted = verified.split("; not").next().unwrap_or_default();
     let is_on = |kernel: &str| accepted.split(", ").any(|found| found == kernel);
     match SIMULATED.iter().find(|kernel| is_on(kernel)) {
+        Some(_) if decides_in_user_space(path) => "it decides in user space".into(),
         Some(kernel) => agreement::agreement(path, kernel),
         None => "no kernel loads it".into(),
     }

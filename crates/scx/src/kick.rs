@@ -7,9 +7,9 @@
 //!
 //! A scheduler may kick an idle CPU at each of its dispatches, or let each task that it preempts
 //! preempt another one. In a kernel the CPU spins or switches back and forth, and time passes. Here
-//! a CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick [`LATER_NS`] later, and
-//! from then on one at a time, until a kick comes later than that. A CPU that switches takes the
-//! interrupt only after the switch. Kicks of a task that has run since its switch do not count.
+//! a CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick [`LATER_NS`] later,
+//! and from then on one at a time, until a kick comes later than that. A CPU that switches takes
+//! the interrupt only after the switch. Kicks of a task that has run since its switch do not count.
 
 use super::kernel::{Kernel, TIMER_OF_CORE};
 use schedlab_model::{CpuId, Nanos};

@@ -12,7 +12,7 @@ use crate::command::ShippedScheduler;
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
-use crate::qemu::command::MEMORY_MIB;
+use crate::qemu::command::{MEMORY_MIB, MEMORY_SET_UP_MIB};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, build, live, snapshot};
 use crate::setup::{self, FindSetup, no_setup};
 use crate::shared::SharedFile;
@@ -370,11 +370,14 @@ impl VmLane {
                 request.cpus
             )));
         }
-        let setup = self.setup(nr_cpus, kernel)?;
+        let mut setup = self.setup(nr_cpus, kernel)?;
         let (ready, setup_warning) = match &ext {
             Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel)?,
             None => (None, None),
         };
+        if ready.is_some() || command.is_some() {
+            setup.memory_mib = MEMORY_SET_UP_MIB;
+        }
         let setup_origin = ready.as_ref().map(|ready| ready.origin.clone());
         let run = GuestRequest {
             workload: request.workload.clone(),
@@ -396,8 +399,7 @@ impl VmLane {
         let identity = identity::of_machine(self.qemu(&setup), &setup, kernel, &self.initramfs)
             .with_run(&rest.encode().bytes, &object);
         let command = command.map(|command| command.argv.join(" "));
-        let request = message;
-        Ok(Job { kernel, setup, request, identity, command, setup_origin, setup_warning })
+        Ok(Job { kernel, setup, request: message, identity, command, setup_origin, setup_warning })
     }
 
     /// What is set in place of the user program of a scheduler's file.

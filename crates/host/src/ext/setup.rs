@@ -10,7 +10,8 @@ use super::prepare::enumerators;
 use crate::error::HostError;
 use crate::sys;
 use libbpf_rs::btf::types::{
-    Array, Composite, DataSec, Enum, Enum64, Int, IntEncoding, MemberAttr, Ptr, Struct, Var,
+    Array, Composite, DataSec, Enum, Enum64, Int, IntEncoding, MemberAttr, Ptr, Struct, Typedef,
+    Var,
 };
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize, ReferencesType};
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, MapType, Object, ProgramInput, libbpf_sys};
@@ -211,7 +212,14 @@ impl<'a> Applied<'a> {
 
     fn set_up_arena(&self, object: &Object, machine: &ArenaSetup) -> Result<(), String> {
         let own = arena::own_task_context(&self.name);
-        let size = |name: &str| Some(self.types.type_by_name::<Struct<'_>>(name)?.size() as u64);
+        let alias = |name: &str| {
+            let of = self.types.type_by_name::<Typedef<'_>>(name)?.skip_mods_and_typedefs();
+            Struct::try_from(of).ok()
+        };
+        let size = |name: &str| {
+            let of = self.types.type_by_name::<Struct<'_>>(name).or_else(|| alias(name))?;
+            Some(of.size() as u64)
+        };
         let size = size(arena::TASK_CONTEXT).or_else(|| size(&own));
         let size =
             size.ok_or_else(|| format!("there is no type {} or {own}", arena::TASK_CONTEXT))?;

@@ -44,6 +44,9 @@ impl Accel {
 pub const SHIFT: u32 = 3;
 /// Memory of a guest that runs a workload, MiB.
 pub const MEMORY_MIB: u32 = 512;
+/// Memory of a guest with a scheduler that a user program sets up, MiB. The tables of scx_layered
+/// do not fit [`MEMORY_MIB`].
+pub const MEMORY_SET_UP_MIB: u32 = 1024;
 /// Memory of a guest that verifies schedulers, MiB: the verifier keeps the states of many paths.
 /// With 512 MiB it runs out of memory on scx_lavd.
 pub const MEMORY_VERIFY_MIB: u32 = 2048;
