@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A case: a workload on a machine, with the seed of its random numbers.
 
-use crate::generate::steps;
+use crate::generate::{forks, steps};
 use schedlab_model::{Machine, Workload};
 
 /// Most steps of a run: short times in endless loops would take long to simulate.
 const STEPS_MAX: u64 = 100_000;
+
+/// Most forked tasks that nobody waits for: they pile up, and then each decision takes long.
+const FORKS_MAX: u64 = 1_000;
 
 /// Most CPUs and tasks, and longest duration (ns), of a case that is read from a file.
 const CPUS_MAX: u32 = 64;
@@ -46,11 +49,50 @@ impl Case {
             }
             Some(end) => end,
         };
+        let nr_forks = forks(&self.workload, end);
+        if nr_forks > FORKS_MAX {
+            return Err(format!(
+                "it may fork {nr_forks} tasks faster than they end, allowed are {FORKS_MAX}"
+            ));
+        }
         match steps(&self.workload, end) {
             steps if steps > STEPS_MAX => {
                 Err(format!("its run takes about {steps} steps, allowed are {STEPS_MAX}"))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::program::ProgramBuilder;
+    use schedlab_model::{LoopCount, Op, TaskSpec};
+
+    /// The check of a case in which a task runs for `run_ns`, forks a child that runs for
+    /// `child_ns`, and waits for it if it `waits`, for 32 ms.
+    fn checked(run_ns: u64, child_ns: u64, waits: bool) -> Result<(), String> {
+        let mut body = ProgramBuilder::new();
+        body.begin_loop(LoopCount::Forever).run(run_ns).op(Op::Fork { task: 1 });
+        if waits {
+            body.op(Op::JoinAll);
+        }
+        let parent = TaskSpec::new("a", body.end_loop().build());
+        let child = TaskSpec::new("child", ProgramBuilder::new().run(child_ns).build());
+        let mut workload = Workload::new("w", vec![parent, TaskSpec { instances: 0, ..child }]);
+        workload.duration_ns = Some(32_000_000);
+        Case { workload, machine: Machine::flat(1), seed: 1 }.check()
+    }
+
+    #[test]
+    fn forks_without_end_are_refused() {
+        assert_eq!(checked(10_000, 0, true), Ok(()));
+        assert_eq!(checked(10_000, 10_000, true), Ok(()));
+        assert_eq!(checked(1_000_000, 0, false), Ok(()));
+        for (run_ns, child_ns) in [(1_000, 0), (10_000, 50_000)] {
+            let error = checked(run_ns, child_ns, false).expect_err("it forks too much");
+            assert!(error.contains("faster than they end, allowed are 1000"), "{error}");
         }
     }
 }

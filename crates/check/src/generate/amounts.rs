@@ -61,8 +61,35 @@ impl Draw {
 
 /// About how many steps a second a task with this program takes.
 pub(super) fn pace(body: &[Node]) -> u64 {
-    let (steps, ns) = cycle(body);
-    steps.saturating_mul(NSEC_PER_SEC).checked_div(ns).unwrap_or(steps).min(2_000_000)
+    let (steps, ns) = cycle(body, &|_| 1);
+    rate((steps.max(1), ns))
+}
+
+/// How often a second something happens, which happens so often in so much time (ns).
+fn rate((count, ns): (u64, Nanos)) -> u64 {
+    (count.saturating_mul(NSEC_PER_SEC) / ns).min(2_000_000)
+}
+
+/// About how many tasks that nobody waits for are forked up to `end_ns`, at most.
+pub(crate) fn forks(workload: &Workload, end_ns: Nanos) -> u64 {
+    let forks = workload.tasks.iter().map(|task| {
+        let waits = task.program.ops.iter().any(|op| matches!(op, Op::JoinAll | Op::Join { .. }));
+        let nodes = tree::nodes(&task.program);
+        let (per_pass, ns) = cycle(&nodes, &|op| u64::from(matches!(op, Op::Fork { .. })));
+        let paced = u128::from(rate((per_pass, ns)));
+        let paced = paced * u128::from(end_ns) / u128::from(NSEC_PER_SEC);
+        let most = if has_endless(&nodes) { paced } else { paced.min(u128::from(per_pass)) };
+        if waits { 0 } else { most * u128::from(task.instances.max(1)) }
+    });
+    u64::try_from(forks.sum::<u128>()).unwrap_or(u64::MAX)
+}
+
+fn has_endless(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Loop(LoopCount::Forever, _) => true,
+        Node::Loop(_, body) => has_endless(body),
+        Node::Op(_) => false,
+    })
 }
 
 /// About how many steps the tasks of a workload take up to `end_ns`.
@@ -75,29 +102,30 @@ pub(crate) fn steps(workload: &Workload, end_ns: Nanos) -> u64 {
     u64::try_from(paces * u128::from(end_ns) / u128::from(NSEC_PER_SEC)).unwrap_or(u64::MAX)
 }
 
-/// Steps of one pass through the tree, and the time that they take at least.
-fn cycle(body: &[Node]) -> (u64, Nanos) {
+/// Sum of `of` over the operations of one pass through the tree, and the time that they take at
+/// least.
+fn cycle(body: &[Node], of: &dyn Fn(&Op) -> u64) -> (u64, Nanos) {
     let mut sum: (u64, Nanos) = (0, 0);
     for node in body {
-        let (steps, ns) = match node {
-            Node::Loop(count, body) => {
-                let (steps, ns) = cycle(body);
-                match count {
+        let (count, ns) = match node {
+            Node::Loop(times, body) => {
+                let (count, ns) = cycle(body, of);
+                match times {
                     LoopCount::Times(times) => {
-                        (steps.saturating_mul(*times), ns.saturating_mul(*times))
+                        (count.saturating_mul(*times), ns.saturating_mul(*times))
                     }
-                    LoopCount::Forever => (steps, ns),
+                    LoopCount::Forever => (count, ns),
                 }
             }
-            Node::Op(Op::Run(amount) | Op::Sleep(amount) | Op::RunWall(amount)) => {
-                (1, mean(amount))
-            }
-            Node::Op(Op::Timer { period, .. }) => (1, mean(period)),
-            Node::Op(_) => (1, 0),
+            Node::Op(op) => match op {
+                Op::Run(amount) | Op::Sleep(amount) | Op::RunWall(amount) => (of(op), mean(amount)),
+                Op::Timer { period, .. } => (of(op), mean(period)),
+                _ => (of(op), 0),
+            },
         };
-        sum = (sum.0.saturating_add(steps), sum.1.saturating_add(ns));
+        sum = (sum.0.saturating_add(count), sum.1.saturating_add(ns));
     }
-    (sum.0.max(1), sum.1.max(US))
+    (sum.0, sum.1.max(US))
 }
 
 fn mean(amount: &Amount) -> Nanos {

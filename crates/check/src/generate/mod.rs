@@ -17,7 +17,7 @@ mod tunes;
 
 use crate::case::Case;
 use crate::tree::{self, Node};
-pub(crate) use amounts::steps;
+pub(crate) use amounts::{forks, steps};
 pub use tunes::Tunes;
 
 use amounts::pace;
