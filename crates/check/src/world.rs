@@ -67,12 +67,20 @@ pub struct Seen<'a> {
     pub allowed: CpuMask,
     /// CPU time so far (ns).
     pub ran_ns: Nanos,
+    /// When it changed its attributes (ns).
+    pub changed_at: Vec<Nanos>,
 }
 
 impl Seen<'_> {
     /// Whether it waits or runs.
     pub fn is_runnable(&self) -> bool {
         matches!(self.state, State::Waits { .. } | State::Runs { .. })
+    }
+
+    /// How often it has changed its attributes from `since` on.
+    pub fn nr_changes(&self, since: Nanos) -> u64 {
+        let earlier = self.changed_at.partition_point(|at| *at < since);
+        (self.changed_at.len() - earlier) as u64
     }
 }
 
@@ -235,6 +243,7 @@ impl<'a> World<'a> {
                 false => known.ever_allowed,
             },
             ran_ns: 0,
+            changed_at: Vec::new(),
         });
         true
     }
@@ -307,6 +316,7 @@ impl<'a> World<'a> {
             Some(Mark::After(attr)) => {
                 seen.attr = Some(attr);
                 seen.allowed = allowed(attr, &self.cpus);
+                seen.changed_at.push(self.now);
             }
             _ => {}
         }
@@ -342,7 +352,7 @@ fn marks(ops: &[Op], nr_phases: usize) -> Vec<Mark<'_>> {
 }
 
 /// Whether every operation that `is` such a change is between two phases of its own.
-fn is_marked(ops: &[Op], is: impl Fn(&Op) -> bool) -> bool {
+pub(crate) fn is_marked(ops: &[Op], is: impl Fn(&Op) -> bool) -> bool {
     let is_phase = |op: Option<&Op>| matches!(op, Some(Op::Phase(_)));
     ops.iter().enumerate().all(|(index, op)| {
         let before = index.checked_sub(1).and_then(|index| ops.get(index));

@@ -5,7 +5,8 @@
 
 use super::Context;
 use crate::subject::Family;
-use schedlab_model::{KernelVersion, Op, Policy, SchedAttr};
+use schedlab_model::weights::task_weight;
+use schedlab_model::{KernelVersion, Op, Policy, SchedAttr, TaskSpec};
 
 /// A known breach.
 pub struct Limit {
@@ -48,13 +49,13 @@ pub static LIMITS: [Limit; 14] = [
     },
     Limit {
         rules: &["wait", "share"],
-        occurs: "linux-6.12.0 and linux-6.12, tasks that change their own weight",
+        occurs: "linux-6.12.0 and linux-6.12, with tasks that change their own weight",
         reason: "the distance to the deadline is not scaled with the weight, so a task that was \
                  SCHED_IDLE keeps the long slice of its small weight; mended in 6.13 by commit \
                  6d71a9c61604",
         applies: |context| {
             let from = KernelVersion::release(6, 12, 0);
-            is_kernel(context, from, KernelVersion::series(6, 12)) && changes_attrs(context)
+            is_kernel(context, from, KernelVersion::series(6, 12)) && changes_weight(context)
         },
     },
     Limit {
@@ -87,14 +88,13 @@ pub static LIMITS: [Limit; 14] = [
     },
     Limit {
         rules: &["wait", "share"],
-        occurs: "linux-6.1, tasks that change their own attributes",
-        reason: "the slice of a task that changes its attributes begins anew (set_next_entity), \
-                 and no tick preempts a task before sched_min_granularity: one that changes them \
-                 more often keeps the CPU",
-        applies: |context| {
-            let to = KernelVersion::series(6, 1);
-            is_kernel(context, KernelVersion::release(6, 1, 0), to) && changes_attrs(context)
-        },
+        occurs: "linux-6.1 and linux-6.6, tasks that wait for one that changes its own attributes \
+                 (other waits and shares are judged)",
+        reason: "a change begins a slice anew (set_next_entity in 6.1, place_entity in 6.6), and \
+                 only the end of a slice preempts at a tick: one that changes its attributes more \
+                 often keeps the CPU; mended in 6.12 by PLACE_REL_DEADLINE",
+        // The rules count the changes: changers.rs.
+        applies: |_| false,
     },
     Limit {
         rules: &["same-limit"],
@@ -152,10 +152,16 @@ pub static LIMITS: [Limit; 14] = [
     },
 ];
 
-/// Whether a task changes its own attributes.
-fn changes_attrs(context: &Context<'_>) -> bool {
-    let changes = |op: &Op| matches!(op, Op::SetAttr(_));
-    (0..context.workload().tasks.len()).any(|spec| context.has_op(spec, changes))
+/// Whether a task changes its own weight.
+fn changes_weight(context: &Context<'_>) -> bool {
+    let changes = |task: &TaskSpec| {
+        let weight = task_weight(&task.attr);
+        task.program.ops.iter().any(|op| match op {
+            Op::SetAttr(attr) => attr.policy.is_fair() && task_weight(attr) != weight,
+            _ => false,
+        })
+    };
+    context.workload().tasks.iter().any(changes)
 }
 
 /// Whether the scheduler's name begins with one of these.

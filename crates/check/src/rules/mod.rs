@@ -7,6 +7,7 @@
 //! it.
 
 mod budgets;
+mod changers;
 mod due;
 mod groups;
 mod idle;

@@ -6,6 +6,7 @@
 //! whatever the others do. On several CPUs the weight of a group is divided among them, so there
 //! only tasks are compared.
 
+use super::changers::Changers;
 use super::groups::Groups;
 use super::{Check, Context, Found};
 use crate::subject::Family;
@@ -39,6 +40,7 @@ type Base = (Nanos, Nanos);
 struct Share<'c> {
     context: Context<'c>,
     groups: Groups,
+    changers: Changers,
     /// Longest slice of any task.
     slice_ns: Nanos,
     latency_ns: Nanos,
@@ -66,6 +68,7 @@ pub(super) fn share<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     Some(Box::new(Share {
         context: *context,
         groups: Groups::of(context),
+        changers: Changers::of(context),
         slice_ns: longest_slice(context),
         latency_ns: if is_cfs { cfs_latency(context) } else { 0 },
         present: BTreeMap::new(),
@@ -106,7 +109,8 @@ impl Share<'_> {
             && !self.context.has_op(task.spec, |op| matches!(op, Op::Yield));
         let is_equal = attr.nice == 0 && attr.cgroup == schedlab_model::ids::ROOT_CGROUP;
         let stays = task.allowed.weight() == 1 && task.allowed.contains(cpu);
-        let may = is_plain && stays && (is_equal || self.is_kernel());
+        let owes = self.changers.may_owe(&self.context, task.spec, attr.cgroup);
+        let may = is_plain && stays && !owes && (is_equal || self.is_kernel());
         (may && !self.groups.is_limited(attr.cgroup)).then_some((attr.cgroup, cpu))
     }
 
@@ -147,7 +151,7 @@ impl Share<'_> {
             let mut group = attr.cgroup;
             while group.index() != 0 && !self.groups.is_limited(group) {
                 let parent = self.context.workload().cgroups[group.index()].parent;
-                if self.groups.keeps_weight(group) {
+                if self.groups.keeps_weight(group) && !self.changers.has(group) {
                     present.insert(Member::Group(group), (parent, CpuId(0)));
                 }
                 group = parent;

@@ -201,7 +201,8 @@ pub static RULES: [Rule; 54] = [
         statement: "A fair task waits no longer than its rivals' slices take at its share.",
         source: "the bound of EEVDF, and of CFS with its latency",
         holds_for: "kernels from 6.1 on; several CPUs: tasks of the root group",
-        tolerance: "3 times the bound, under CFS 6 times, and 20 ms",
+        tolerance: "3 times the bound, under CFS 6 times, and 20 ms; before 6.12 a slice for each \
+                    time that a rival changes its attributes",
         traps: "real-time and DEADLINE tasks, limits, sched_yield, SCHED_IDLE",
         needs: Needs::Trace,
         make: Some(wait::wait),

@@ -4,6 +4,7 @@
 //! At each level of groups an entity waits at most until every rival has used a slice, and as much
 //! longer as the rival is heavier. What must pass inside a group passes at the group's share only.
 
+use super::changers::Changers;
 use super::groups::Groups;
 use super::share::{cfs_latency, longest_slice};
 use super::{Check, Context, Found};
@@ -28,6 +29,7 @@ const STARVED_RIVAL_NS: Nanos = 100 * MS;
 struct Wait<'c> {
     context: Context<'c>,
     groups: Groups,
+    changers: Changers,
     slice_ns: Nanos,
     latency_ns: Nanos,
 }
@@ -74,10 +76,12 @@ pub(super) fn wait<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
     let check = Wait {
         context: *context,
         groups: Groups::of(context),
+        changers: Changers::of(context),
         slice_ns: longest_slice(context),
         latency_ns: if is_cfs { cfs_latency(context) } else { 0 },
     };
-    (is_fair && !context.lends_priority()).then(|| Box::new(check) as Box<dyn Check + 'c>)
+    let is_known = !context.lends_priority() && !check.changers.are_hidden();
+    (is_fair && is_known).then(|| Box::new(check) as Box<dyn Check + 'c>)
 }
 
 impl Wait<'_> {
@@ -87,6 +91,7 @@ impl Wait<'_> {
         matches!(attr.policy, Policy::Normal | Policy::Batch)
             && is_placed
             && !self.groups.is_limited(attr.cgroup)
+            && !self.changers.may_owe(&self.context, task.spec, attr.cgroup)
             && !self.context.has_op(task.spec, |op| matches!(op, Op::Yield))
     }
 
@@ -110,6 +115,20 @@ impl Wait<'_> {
         sum + inner.map(|(id, _)| of(self.most(id))).sum::<u128>()
     }
 
+    /// Time that rivals of `task` within `group` may have gained since `since` by changes of their
+    /// attributes: a slice by each. Those of `inner` are left out.
+    fn gained(
+        &self,
+        world: &World<'_>,
+        task: &Seen<'_>,
+        groups: (CgroupId, Option<CgroupId>),
+        since: Nanos,
+    ) -> u128 {
+        let turn = self.slice_ns.max(self.latency_ns) + self.context.tick_ns;
+        let turn = turn + self.context.kernel_ns() + self.context.lazy_ns();
+        u128::from(turn) * u128::from(self.changers.count(world, task, groups, since))
+    }
+
     /// Greatest weight that the group with this number ever has.
     fn most(&self, group: usize) -> u64 {
         self.groups.most_weight(CgroupId(group as u32))
@@ -127,19 +146,22 @@ impl Wait<'_> {
         weights.sum::<u64>() + inner.map(|(id, _)| self.most(id)).sum::<u64>()
     }
 
-    /// The longest wait of `task`.
-    fn bound(&self, world: &World<'_>, task: &Seen<'_>, attr: &SchedAttr) -> u128 {
+    /// The longest wait of `task`, which began at `since`.
+    fn bound(&self, world: &World<'_>, task: &Seen<'_>, attr: &SchedAttr, since: Nanos) -> u128 {
         let groups = &self.context.workload().cgroups;
         let mut wait = self.before(world, task, attr.cgroup, task_weight(attr));
+        let mut gained = self.gained(world, task, (attr.cgroup, None), since);
         let mut group = attr.cgroup;
         while group.index() != 0 {
             let (weight, parent) = (self.groups.least_weight(group), groups[group.index()].parent);
             let total = u128::from(self.total(world, parent).max(weight));
             wait = wait * total / u128::from(weight) + self.before(world, task, parent, weight);
+            gained = gained * total / u128::from(weight)
+                + self.gained(world, task, (parent, Some(group)), since);
             group = parent;
         }
         let factor = if self.latency_ns > 0 { FACTOR_CFS } else { FACTOR };
-        factor * (wait + u128::from(self.latency_ns)) + u128::from(SLACK_NS)
+        factor * (wait + u128::from(self.latency_ns)) + gained + u128::from(SLACK_NS)
     }
 }
 
@@ -152,7 +174,7 @@ impl Check for Wait<'_> {
                 continue;
             }
             let Some(attr) = task.attr.filter(|attr| self.is_judged(task, attr)) else { continue };
-            let most = self.bound(world, task, attr);
+            let most = self.bound(world, task, attr, since);
             if u128::from(to - since) > most {
                 let text = format!(
                     "task {:?} has waited for {} ns; allowed are {most} ns",
