@@ -82,7 +82,8 @@ impl Subject {
             Family::Kernel(_) => Tunes::of(&self.scheduler),
             _ => Tunes::NONE,
         };
-        Shape { features, tunes, ..Shape::default() }
+        let has_equals = !matches!(self.family(), Family::Kernel(_));
+        Shape { features, tunes, has_equals, ..Shape::default() }
     }
 
     /// Its family.

@@ -131,6 +131,22 @@ impl Feature {
     ];
 }
 
+/// Features by which tasks differ.
+const UNEQUAL: [Feature; 12] = [
+    Feature::Groups,
+    Feature::Quota,
+    Feature::Nice,
+    Feature::Batch,
+    Feature::Idle,
+    Feature::RealTime,
+    Feature::Deadline,
+    Feature::Slices,
+    Feature::Changes,
+    Feature::Inherit,
+    Feature::GroupChanges,
+    Feature::Cpusets,
+];
+
 /// A set of features.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features(u32);
@@ -177,6 +193,9 @@ pub struct Shape {
     pub steps_max: u64,
     /// Tunables that may change.
     pub tunes: Tunes,
+    /// Whether one case of four has tasks with equal attributes and the longest duration: only such
+    /// cases show that a scheduler starves a task without reason.
+    pub has_equals: bool,
 }
 
 impl Default for Shape {
@@ -188,6 +207,7 @@ impl Default for Shape {
             duration_ns_max: 2_000 * MS,
             steps_max: 20_000,
             tunes: Tunes::NONE,
+            has_equals: false,
         }
     }
 }
@@ -195,7 +215,12 @@ impl Default for Shape {
 /// The case of `seed`, within `shape`.
 pub fn generate(shape: &Shape, seed: u64) -> Case {
     let mut stream = Stream::new(seed, Purpose::Experiment, 1);
-    let features = shape.features.some(&mut stream);
+    let mut features = shape.features.some(&mut stream);
+    // A stream of its own: the other cases are those of a shape without equals.
+    let is_equal = shape.has_equals && Stream::new(seed, Purpose::Experiment, 5).below(4) == 0;
+    if is_equal {
+        features = UNEQUAL.into_iter().fold(features, Features::without);
+    }
     let mut draw = Draw {
         stream,
         features,
@@ -203,6 +228,7 @@ pub fn generate(shape: &Shape, seed: u64) -> Case {
         hz: 250,
         workload: empty(seed),
         pins_all: false,
+        is_equal,
         home: ROOT_CGROUP,
     };
     draw.pins_all = draw.one_in(2);
@@ -244,6 +270,8 @@ struct Draw {
     workload: Workload,
     /// Every task is pinned to a CPU.
     pins_all: bool,
+    /// All tasks have the same attributes.
+    is_equal: bool,
     /// The group that most tasks are in.
     home: CgroupId,
 }
@@ -362,6 +390,7 @@ impl Draw {
         let affordable = shape.steps_max.saturating_mul(1_000 * MS) / steps_per_sec;
         let most = affordable.clamp(20 * MS, shape.duration_ns_max.max(20 * MS));
         let wanted = self.choose(&[50, 100, 200, 400, 1_000, 2_000]) * MS;
+        let wanted = if self.is_equal { shape.duration_ns_max } else { wanted };
         self.workload.duration_ns = Some(wanted.min(most) / MS * MS);
         debug_assert_eq!(self.workload.check(machine.nr_cpus()), Ok(()));
     }
