@@ -9,7 +9,7 @@ use schedlab_workload::read_rtapp;
 use std::sync::Arc;
 
 /// A found case: why it broke a rule, the scheduler, CPUs, ticks a second, the workload.
-const FOUND: [(&str, &str, u32, u32, &str); 3] = [
+const FOUND: [(&str, &str, u32, u32, &str); 4] = [
     (
         "a woken task was compared with the running task of another CPU",
         "linux-7.1",
@@ -45,6 +45,20 @@ const FOUND: [(&str, &str, u32, u32, &str); 3] = [
     "c": { "policy": "SCHED_FIFO", "priority": 1, "loop": 1 },
     "d": { "policy": "SCHED_DEADLINE", "dl-runtime": 3000, "dl-deadline": 15000,
       "dl-period": 15000, "dl-reclaim": true, "loop": -1, "run": 1 } } }"#,
+    ),
+    (
+        "a fair task with the priority of a throttled real-time one is throttled, too",
+        "linux-6.1",
+        1,
+        250,
+        r#"{ "name": "check-732666", "global": { "duration": "115ms" },
+  "objects": { "m2": { "kind": "mutex", "protocol": "inherit" } },
+  "tasks": {
+    "a": { "policy": "SCHED_FIFO", "priority": 1, "loop": -1, "run": 5000, "lock": "m2",
+      "unlock": "m2", "tune": { "rt_runtime": 100000 } },
+    "e": { "loop": 1, "lock": "m2", "run": 5000, "unlock": "m2" },
+    "f": { "loop": -1, "lock": "m2", "unlock": "m2", "sched0": { "policy": "SCHED_OTHER" },
+      "sched1": { "policy": "SCHED_FIFO", "priority": 1 }, "run": 10 } } }"#,
     ),
 ];
 

@@ -56,6 +56,8 @@ struct Idle {
     groups: Groups,
     /// The real-time limit holds nobody back before this time.
     rt_free_ns: Nanos,
+    /// Whether a mutex may make a fair task a real-time one.
+    lends_rt: bool,
     /// Whether a task counts only on the queue where it waits.
     own_queue: bool,
     most_ns: Nanos,
@@ -68,6 +70,7 @@ pub(super) fn own_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>
     Some(Box::new(Idle {
         groups: Groups::of(context),
         rt_free_ns: context.rt_free_ns(),
+        lends_rt: lends_rt(context),
         own_queue: true,
         most_ns,
         stays: Stays::default(),
@@ -89,10 +92,16 @@ pub(super) fn other_queue<'c>(context: &Context<'c>) -> Option<Box<dyn Check + '
     Some(Box::new(Idle {
         groups: Groups::of(context),
         rt_free_ns: context.rt_free_ns(),
+        lends_rt: lends_rt(context),
         own_queue: false,
         most_ns,
         stays: Stays::default(),
     }))
+}
+
+/// Whether a mutex may lend the priority of a real-time task to a fair one.
+fn lends_rt(context: &Context<'_>) -> bool {
+    context.lends_priority() && context.attrs().any(|attr| attr.policy.is_rt())
 }
 
 /// Whether all tasks are equal, fair and free to move, on CPUs that share one cache.
@@ -118,8 +127,8 @@ impl Idle {
     fn should_run(&self, now: Nanos, task: &Seen<'_>, place: CpuId, cpu: CpuId) -> bool {
         let Some(attr) = task.attr else { return false };
         let is_there = if self.own_queue { place == cpu } else { task.allowed.contains(cpu) };
-        // The real-time limit holds tasks back.
-        let is_free = !attr.policy.is_rt() || now <= self.rt_free_ns;
+        // The real-time limit holds tasks back, also those to which a mutex lends a priority.
+        let is_free = !(attr.policy.is_rt() || self.lends_rt) || now <= self.rt_free_ns;
         let is_budgeted = attr.policy == Policy::Deadline || self.groups.is_limited(attr.cgroup);
         is_there && is_free && !is_budgeted
     }

@@ -55,7 +55,8 @@ pub static RULES: [Rule; 54] = [
         source: "pick_next_task, kernel/sched/core.c",
         holds_for: "all",
         tolerance: "the time of a system call, if the machine has costs",
-        traps: "throttled groups, throttled DEADLINE tasks",
+        traps: "throttled groups, throttled DEADLINE tasks; real-time tasks beyond their limit, \
+                also fair ones to which a mutex lends a priority",
         needs: Needs::Trace,
         make: Some(idle::own_queue),
     },
