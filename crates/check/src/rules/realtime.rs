@@ -357,14 +357,22 @@ impl Check for RrSlice<'_> {
 /// Real-time tasks may keep a CPU from fair ones for a period of 1 s, less what they must leave.
 const RT_PERIOD_NS: Nanos = 1_000 * MS;
 
+/// The time of real-time tasks in two periods: an earlier task may have started the first period,
+/// so that they use the end of one and the whole of the next (`do_sched_rt_period_timer`).
+const RT_TWICE_NS: Nanos = 1_900 * MS;
+
 struct Limit<'c> {
     context: Context<'c>,
     stays: Stays<CpuId>,
+    most_ns: Nanos,
 }
 
 /// Real-time tasks leave fair ones some time.
 pub(super) fn limit<'c>(context: &Context<'c>) -> Option<Box<dyn Check + 'c>> {
-    let check = Limit { context: *context, stays: Stays::default() };
+    let has_server = matches!(context.family, Family::Kernel(version)
+        if version >= KernelVersion::release(6, 12, 0));
+    let most_ns = if has_server { RT_PERIOD_NS } else { RT_TWICE_NS };
+    let check = Limit { context: *context, stays: Stays::default(), most_ns };
     let is_fixed = !context.lends_priority() && !context.changes_rt_limit();
     let holds = matches!(context.family, Family::Kernel(_)) && is_fixed;
     holds.then(|| Box::new(check) as Box<dyn Check + 'c>)
@@ -386,7 +394,7 @@ impl Check for Limit<'_> {
     fn pass(&mut self, world: &World<'_>, to: Nanos, found: &mut Found) {
         let kept: Vec<CpuId> =
             world.cpus.iter().filter(|cpu| self.keeps_out(world, *cpu)).collect();
-        let most = RT_PERIOD_NS + 2 * self.context.tick_ns + self.context.kernel_ns();
+        let most = self.most_ns + 2 * self.context.tick_ns + self.context.kernel_ns();
         let stay = self.stays.update(kept.into_iter(), (world.now, to), |_| most);
         if let Some((cpu, length)) = stay {
             let text = format!(

@@ -110,7 +110,8 @@ pub static RULES: [Rule; 54] = [
     },
     Rule {
         name: "rt-limit",
-        statement: "Real-time tasks do not keep fair ones from a CPU for more than a second.",
+        statement: "Real-time tasks do not keep fair ones from a CPU for more than a second, up to \
+                    6.11 for 1.9 s.",
         source: "sched_rt_runtime_us to 6.11, the fair server from 6.12 on",
         holds_for: "kernels from 6.1 on",
         tolerance: "two ticks and the time of a system call",
