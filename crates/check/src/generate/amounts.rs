@@ -70,16 +70,21 @@ fn rate((count, ns): (u64, Nanos)) -> u64 {
     (count.saturating_mul(NSEC_PER_SEC) / ns).min(2_000_000)
 }
 
-/// About how many tasks that nobody waits for are forked up to `end_ns`, at most.
+/// About how many tasks are forked up to `end_ns`, at most.
 pub(crate) fn forks(workload: &Workload, end_ns: Nanos) -> u64 {
     let forks = workload.tasks.iter().map(|task| {
         let waits = task.program.ops.iter().any(|op| matches!(op, Op::JoinAll | Op::Join { .. }));
+        let child_ns = task.program.ops.iter().find_map(|op| match op {
+            Op::Fork { task } if waits => workload.tasks.get(*task as usize),
+            _ => None,
+        });
+        let child_ns = child_ns.map_or(0, |child| cycle(&tree::nodes(&child.program), &|_| 0).1);
         let nodes = tree::nodes(&task.program);
         let (per_pass, ns) = cycle(&nodes, &|op| u64::from(matches!(op, Op::Fork { .. })));
-        let paced = u128::from(rate((per_pass, ns)));
+        let paced = u128::from(rate((per_pass, ns.saturating_add(child_ns))));
         let paced = paced * u128::from(end_ns) / u128::from(NSEC_PER_SEC);
         let most = if has_endless(&nodes) { paced } else { paced.min(u128::from(per_pass)) };
-        if waits { 0 } else { most * u128::from(task.instances.max(1)) }
+        most * u128::from(task.instances.max(1))
     });
     u64::try_from(forks.sum::<u128>()).unwrap_or(u64::MAX)
 }
