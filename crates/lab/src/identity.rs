@@ -3,15 +3,17 @@
 //!
 //! The hash covers the version of the results' format, the program's version (for simulated runs
 //! also the sources of its models), and the lane with its settings. It covers the whole workload,
-//! not its name, because a file may have changed. It also covers scheduler, tunables, machine,
-//! CPUs, parameters, seed, end, and what the result keeps.
+//! not its name, because a file may have changed, and for guests the files of a scheduler. It also
+//! covers scheduler, tunables, machine, CPUs, parameters, seed, end, and what the result keeps.
 
 use crate::store::Settings;
 use crate::{Plan, PlannedRun};
 use schedlab_run::sha::{hex, sha256};
 use schedlab_run::{LaneKind, RunResult, SCHEMA_VERSION};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
 
 /// A SHA-256 sum of values by their derived `Hash`: the bytes of each field, a sequence with its
 /// length first, an enum with the number of its variant first. So no two values have the same form,
@@ -91,6 +93,33 @@ enum LaneSettings<'l, M> {
     Host(&'l str),
     /// QEMU and guest.
     Vm(&'l str),
+    /// The same for a scheduler of a file: and the sum of what it is loaded from.
+    VmFile(&'l str, String),
+}
+
+/// Endings of the files from which a guest's scheduler is made: sources, objects, headers, setups.
+const LOADED_ENDINGS: [&str; 4] = [".bpf.c", ".bpf.o", ".h", ".setup.toml"];
+
+/// The sum of the file that `scheduler` of a guest (`7.2:./x.bpf.c`) names, and of those next to it
+/// that may belong to it; `None`: it names no file.
+fn loaded_sum(scheduler: &str) -> Option<String> {
+    let (_, name) = scheduler.rsplit_once(':')?;
+    let path = Path::new(name);
+    let text = std::fs::read(path).ok()?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
+    let may_belong = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        LOADED_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
+    let paths = entries.flatten().map(|entry| entry.path()).filter(may_belong);
+    let paths: BTreeSet<PathBuf> = paths.collect();
+    let mut sum = Sum::default();
+    text.hash(&mut sum);
+    for path in paths {
+        (path.file_name(), std::fs::read(&path).ok()).hash(&mut sum);
+    }
+    Some(sum.hex())
 }
 
 /// The key of each run of `plan` by `program`. For a scheduler, `model` returns everything in the
@@ -104,7 +133,10 @@ pub fn run_keys<M: Hash>(
     let key = |run: &PlannedRun| {
         let lane = match run.lane {
             LaneKind::Sim => LaneSettings::Sim(model(&run.request.scheduler)),
-            LaneKind::Vm => LaneSettings::Vm(&settings.vm),
+            LaneKind::Vm => match loaded_sum(&run.request.scheduler) {
+                None => LaneSettings::Vm(&settings.vm),
+                Some(sum) => LaneSettings::VmFile(&settings.vm, sum),
+            },
             LaneKind::Host => LaneSettings::Host(&settings.host),
         };
         run_key(run, &lane, program)
@@ -191,6 +223,27 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), count);
+    }
+
+    #[test]
+    fn a_guests_scheduler_is_known_by_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.bpf.c");
+        let scheduler = format!("7.2:{}", path.display());
+        assert_eq!(loaded_sum(&scheduler), None);
+        let mut sums = Vec::new();
+        for (name, text) in
+            [("x.bpf.c", "1"), ("x.bpf.c", "2"), ("x.setup.toml", "3"), ("intf.h", "4")]
+        {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            sums.push(loaded_sum(&scheduler).unwrap());
+        }
+        std::fs::write(folder.path().join("notes.txt"), "5").unwrap();
+        assert_eq!(loaded_sum(&scheduler).as_ref(), sums.last());
+        sums.sort();
+        sums.dedup();
+        assert_eq!(sums.len(), 4);
+        assert_eq!((loaded_sum("7.2"), loaded_sum("7.2:fifo")), (None, None));
     }
 
     /// The form of values is the same for any compiler. With another form, every stored run would
