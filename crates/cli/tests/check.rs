@@ -35,6 +35,18 @@ fn the_rules_are_listed() {
     assert!(rules.as_array().unwrap().len() > 12);
 }
 
+/// A run that fails has no explanation, so none is promised.
+#[test]
+fn a_policy_that_throws_is_not_said_to_be_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = "policy({ pick(cpu, waiting, now) { throw new Error('oops'); } });";
+    std::fs::write(folder.path().join("x.js"), policy).unwrap();
+    let done = schedlab_in(folder.path(), &["check", "./x.js", "--seeds", "10"]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stdout.contains("schedlab-check holds it and the trace.\n"), "{}", done.stdout);
+    assert!(!done.stdout.contains("Explain it"), "{}", done.stdout);
+}
+
 #[test]
 fn a_rule_can_be_skipped() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,13 @@ use std::path::Path;
 /// Version of the form of findings.
 const SCHEMA_VERSION: u32 = 1;
 
+/// What the command that explains a finding does.
+pub const EXPLAIN: &str = "Explain it";
+
+/// Endings of the files of a finding.
+const TRACE: &str = ".pftrace";
+const EXPLANATION: &str = ".explain.json";
+
 /// A broken rule with the smallest case that breaks it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -150,10 +157,29 @@ impl Finding {
         commands.extend(self.changed_command.as_deref().map(|command| ("Run it changed", command)));
         let explains = match self.recipe.lane {
             LaneKind::Vm => "Explain what the model does",
-            _ => "Explain it",
+            _ => EXPLAIN,
         };
         commands.extend(self.explain_command.as_deref().map(|command| (explains, command)));
         commands
+    }
+
+    /// What `folder` holds. A run that fails has no explanation.
+    pub fn holds(&self, folder: &Path) -> &'static str {
+        match (self.has(folder, TRACE), self.is_explained(folder)) {
+            (true, true) => "it, the trace and the explanation",
+            (true, false) => "it and the trace",
+            (false, true) => "it and the explanation",
+            (false, false) => "it",
+        }
+    }
+
+    /// Whether `folder` has the explanation.
+    pub fn is_explained(&self, folder: &Path) -> bool {
+        self.has(folder, EXPLANATION)
+    }
+
+    fn has(&self, folder: &Path, ending: &str) -> bool {
+        folder.join(self.name(ending)).is_file()
     }
 
     /// Writes the files: the workload, the changed one, the machine if it is not flat, this
@@ -170,8 +196,8 @@ impl Finding {
             write_json(&folder.join(self.machine_name()), &self.recipe.machine_file())?;
         }
         write_json(&folder.join(self.name(FINDING)), self)?;
-        let trace = folder.join(self.name(".pftrace"));
-        let explanation = folder.join(self.name(".explain.json"));
+        let trace = folder.join(self.name(TRACE));
+        let explanation = folder.join(self.name(EXPLANATION));
         place.record(&self.recipe, found, &trace, &explanation)
     }
 }

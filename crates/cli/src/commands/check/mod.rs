@@ -21,7 +21,7 @@ use crate::table::counted;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use corpus::Corpus;
-use finding::{Finding, Found};
+use finding::{EXPLAIN, Finding, Found};
 use guest::Guests;
 use place::{InSim, Place};
 use recipe::Recipe;
@@ -308,14 +308,18 @@ impl Run<'_> {
         out.line("")?;
         out.line(text.trim_end())?;
         out.line("")?;
-        for (what, command) in finding.commands() {
+        let folder = &self.args.output;
+        // A run that fails cannot be explained, then or now.
+        let is_useful = |what: &str| what != EXPLAIN || finding.is_explained(folder);
+        for (what, command) in finding.commands().into_iter().filter(|(what, _)| is_useful(what)) {
             out.line(format!("{what}: {command}"))?;
         }
         let count = text.lines().count() as u64;
         out.line(format!(
-            "The workload has {}; {} holds it, the trace and the explanation.",
+            "The workload has {}; {} holds {}.",
             counted(count, "line", "lines"),
-            self.args.output.display()
+            folder.display(),
+            finding.holds(folder)
         ))?;
         out.line("")
     }
