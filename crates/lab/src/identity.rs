@@ -105,12 +105,13 @@ const LOADED_ENDINGS: [&str; 4] = [".bpf.c", ".bpf.o", ".h", ".setup.toml"];
 fn loaded_sum(scheduler: &str) -> Option<String> {
     let (_, name) = scheduler.rsplit_once(':')?;
     let path = Path::new(name);
-    let text = std::fs::read(path).ok()?;
+    // A pipe would be read for ever.
+    let text = path.is_file().then(|| std::fs::read(path).ok())??;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
     let may_belong = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        LOADED_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        LOADED_ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file()
     };
     let paths = entries.flatten().map(|entry| entry.path()).filter(may_belong);
     let paths: BTreeSet<PathBuf> = paths.collect();
