@@ -322,23 +322,28 @@ static __noinline bool first_walks_on(s32 cpu)
 /*
  * Whether one that waits for `cpu` comes before the task that runs, which is `t` and may go on.
  * Whoever is first of all and has no time left walks on, slot by slot.
+ *
+ * The answer has one place in memory: clang 19 merges the values of several returns from the loop
+ * with arithmetic on whatever a register holds, which the verifier refuses where that is a pointer.
  */
 static __noinline bool gives_way(s32 cpu, struct task_ctx *t)
 {
+	volatile bool gives = false;
 	s32 i;
 
 	bpf_for(i, 0, SLOTS) {
 		if (t->is_over ? first_key(cpu) < t->key : is_outranked(cpu, rank_of(t), false)) {
-			if (!first_walks_on(cpu))
-				return true;
+			gives = !first_walks_on(cpu);
+			if (gives)
+				break;
 		} else if (t->left_us <= 0) {
 			walk_on(t, cpu);
 			t->key = key_of(t, cpu, false);
 		} else {
-			return false;
+			break;
 		}
 	}
-	return false;
+	return gives;
 }
 
 /* `t` is picked. */

@@ -4,7 +4,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
-use common::{flat, kernel_ready, schedlab};
+use common::{command, done, flat, kernel_ready, schedlab};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +75,39 @@ fn an_accepted_scheduler_has_figures_and_the_same_ones_again() {
     assert_eq!((&stored, exit), (&again, 0), "a counted clock repeats");
     let (wide, _) = verdict("fifo", &["--set", "tick_ns=1000000"]);
     assert_eq!(wide["object_sha256"], stored["object_sha256"]);
+}
+
+/// The compilers of PATH that are named `clang-N`, oldest first.
+fn compilers() -> Vec<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &String| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    (14..=30).map(|version| format!("clang-{version}")).filter(is_there).collect()
+}
+
+/// Compilers differ in what they make of the same source, and a verifier may refuse what one of
+/// them made: clang 19 once merged two returns from a loop with arithmetic on a pointer.
+#[test]
+fn what_any_installed_compiler_makes_of_the_schedulers_is_accepted() {
+    if !kernel_ready(KERNEL) {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx");
+    let sources: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().display().to_string())
+        .filter(|path| path.ends_with(".bpf.c"))
+        .collect();
+    assert!(sources.len() >= 8, "{sources:?}");
+    let compilers = compilers();
+    if compilers.is_empty() {
+        schedlab_testing::skip("no clang-N is installed");
+    }
+    for clang in compilers {
+        let mut verify = command();
+        verify.env("SCHEDLAB_CLANG", &clang).args(["scx", "verify", "--kernel", KERNEL]);
+        let done = done(&verify.args(&sources).output().unwrap());
+        assert_eq!(done.code, 0, "{clang}: {}{}", done.stdout, done.stderr);
+    }
 }
 
 /// A scheduler that no test has seen before.
