@@ -13,7 +13,8 @@
  * event records its own wake-ups.
  *
  * Only the tasks of the run: children of the launcher and whatever descends from them. One bit for
- * each process id says so; looking at it costs two loads.
+ * each process id says so; looking at it costs two loads. Of other tasks it tells how long each ran
+ * on a CPU of the run: they take that time from the run's tasks.
  *
  * A kernel can fail to call its own tracepoint (seen: the switch away from a hypervisor agent's
  * thread; ftrace lacked it too). Each ring therefore remembers which task of the run its CPU was
@@ -104,7 +105,9 @@ struct ring_control {
 	__u64 lost;       /* events lost since the last record */
 	__u64 lost_total; /* events lost since the start */
 	__u64 runs;       /* pid of the task of the run that the last traced switch was to, or 0 */
-	__u64 pad[3];
+	__u64 tells_others; /* set by the reader: this is a CPU of the run */
+	__u64 other_since;  /* when the task that is none of the run came that runs now */
+	__u64 pad[1];
 	__u64 tail; /* records read since the start */
 	__u64 pad2[7];
 };
@@ -253,6 +256,24 @@ static __noinline int unseen(__u32 prev_pid, __u32 runs, __u64 ago_ns)
 	return 0;
 }
 
+/* Tells how long `prev_pid`, a task that is none of the run, had this CPU; 0 for a task of it. */
+static __always_inline void tell_other(__u32 here, __u32 prev_pid, bool other_comes)
+{
+	struct ring_control *ring = &rings.cpu[here];
+	__u64 now, ran;
+
+	if (!ring->tells_others || (!prev_pid && !other_comes))
+		return;
+	now = bpf_ktime_get_ns();
+	if (prev_pid && ring->other_since) {
+		ran = now - ring->other_since;
+		if (ran > ~0u)
+			ran = ~0u;
+		emit_word((__u64)REC_OTHER << REC_KIND_SHIFT | ran << REC_SECOND_SHIFT | prev_pid);
+	}
+	ring->other_since = other_comes ? now : 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -264,6 +285,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (here >= REC_CPUS_MAX)
 		return 0;
+	tell_other(here, leaves ? 0 : prev_pid, !comes && next_pid);
 	runs = rings.cpu[here].runs;
 	if (runs != (leaves ? prev_pid : 0))
 		unseen(leaves ? prev_pid : 0, runs, came_ago_ns(prev));

@@ -20,6 +20,7 @@
 #define REC_LOST 5
 #define REC_UNSEEN 6
 #define REC_AGO 7
+#define REC_OTHER 8
 
 /* How the outgoing task left; the numbers of SwitchOut in crates/model/src/trace.rs. */
 #define REC_OUT_IDLE 0
@@ -40,6 +41,9 @@
  * UNSEEN: this CPU ran `first` (0 = none of the run) though no switch to it was traced; the last
  * one traced was to `second`. An AGO of the same CPU follows: its lower 44 bits are how long ago,
  * in ns, `first` came, by the kernel's own books; 0 where they do not tell.
+ *
+ * OTHER: a task that is none of the run, of pid `first`, leaves a CPU of the run. The 32 bits above
+ * the pid are how long it ran, in ns, saturated.
  */
 #define REC_SECOND_SHIFT 22
 #define REC_CPU_SHIFT 44

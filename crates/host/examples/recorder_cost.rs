@@ -90,7 +90,7 @@ mod bench {
         let used = children();
         let (mut events, mut lost, mut drain_ns) = (0, 0, 0);
         if let (Some(drain), Some(recorder)) = (&mut drain, &mut recorder) {
-            drain_ns = drain.stop();
+            drain_ns = drain.stop().cpu_ns;
             for batch in drain.batches.try_iter() {
                 events += batch.records.iter().map(|(_, list)| list.len() as u64).sum::<u64>();
             }

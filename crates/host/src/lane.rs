@@ -287,6 +287,7 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
         nr_late_events: session.nr_late,
         nr_lost_marks: (0..memory.nr_slots()).map(|task| memory.marks(task).nr_lost()).sum(),
         recorder_cpu_ns: session.drain_cpu_ns,
+        others: session.others,
         descendants_cpu_ns: header.descendants_cpu_us.load(Ordering::Relaxed) * 1_000,
         was_limited: header.was_limited.load(Ordering::Relaxed) == 1,
         nr_leftover: header.nr_leftover.load(Ordering::Relaxed),

@@ -203,6 +203,12 @@ pub fn add_run_settings(outcome: &mut HostOutcome) {
         add("recorder_inferred_events", Some(outcome.nr_inferred_events.to_string()));
         add("recorder_late_events", Some(outcome.nr_late_events.to_string()));
         add("recorder_cpu_ns", Some(outcome.recorder_cpu_ns.to_string()));
+        let others: Vec<String> = outcome
+            .others
+            .iter()
+            .map(|(name, time)| format!("{name}: {} ns, {} turns", time.cpu_ns, time.nr_turns))
+            .collect();
+        add("other_tasks", (!others.is_empty()).then(|| others.join("; ")));
     }
 }
 

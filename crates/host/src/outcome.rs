@@ -3,7 +3,7 @@
 //! and how far trace and requested work agree with them.
 
 use crate::memory::{RunMemory, Slot};
-use crate::recorder::convert::TraceAccount;
+use crate::recorder::convert::{OtherTime, TraceAccount};
 use crate::session::Session;
 use crate::sys;
 use schedlab_model::Nanos;
@@ -116,6 +116,8 @@ pub struct HostOutcome {
     pub nr_lost_marks: u64,
     /// CPU time of the recorder's thread, ns.
     pub recorder_cpu_ns: Nanos,
+    /// Tasks outside of the run that used its CPUs, by name, the longest time first.
+    pub others: Vec<(String, OtherTime)>,
     /// CPU time (ns) of everything that the run started, from wait4: tasks, their children, the
     /// commands around a program.
     pub descendants_cpu_ns: Nanos,

@@ -6,8 +6,10 @@
 //! The same holds on a machine with one CPU, such as a guest with counted time. There they check as
 //! rarely as their buffers allow.
 
+use crate::memory::MARKS_PER_TASK;
 use crate::session;
-use schedlab_model::{CpuMask, Nanos, Op, Workload};
+use schedlab_model::time::NSEC_PER_SEC;
+use schedlab_model::{Amount, CpuMask, Nanos, Op, Workload};
 
 /// The intervals of the helpers, and the sizes of their buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +21,8 @@ pub struct Pace {
     pub look_ns: Nanos,
     /// Records of each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub ring_size: Option<u64>,
+    /// Records and marks that are kept before they are converted while the run goes on.
+    pub kept_max: usize,
     /// Length (bytes) after which transfers to files of a run start again at the beginning.
     pub file_len: u64,
     /// Time (ns) of every instruction, if the clock counts instructions: work is then a number of
@@ -33,6 +37,7 @@ impl Pace {
         round_ns: 20_000_000,
         look_ns: 100_000_000,
         ring_size: None,
+        kept_max: 0,
         file_len: 16 << 20,
         instruction_ns: None,
     };
@@ -56,23 +61,26 @@ impl Pace {
             round_ns: 200_000_000,
             look_ns: 1_000_000_000,
             ring_size: Some(1 << 19),
+            kept_max: 1 << 18,
             ..Self::LIVE
         }
     }
 
-    /// The pace for a guest that only the run uses. Rings of a million records have room for some
-    /// ten seconds, even for tasks that only wake each other. The tasks' rings of marks are
-    /// smaller, so tasks that write marks need short rounds. Files are in the guest's memory, which
-    /// must have room for those of a hundred tasks; short files also cost every task the same. The
-    /// CPUs share the room for records.
+    /// The pace for a guest that only the run uses: a round takes the CPU from the run for 0.7 ms
+    /// or more. Rings of a million records have room for some ten seconds, even for tasks that only
+    /// wake each other. The tasks' rings of marks are smaller, so tasks that write many marks need
+    /// shorter rounds. Files are in the guest's memory, which must have room for those of a hundred
+    /// tasks; short files also cost every task the same. The CPUs share the room for records.
     pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
-        const SELDOM_NS: Nanos = 2_000_000_000;
-        let round_ns = if has_marks(workload) { MARKED_NS } else { SELDOM_NS };
+        const SELDOM_NS: Nanos = 5_000_000_000;
+        let rates = workload.tasks.iter().map(|task| marks_per_sec(&task.program.ops));
+        let full_ns = NSEC_PER_SEC * MARKS_PER_TASK / 2 / rates.max().unwrap_or(0).max(1);
         Self {
-            round_ns,
+            round_ns: full_ns.clamp(MARKED_NS, SELDOM_NS),
             look_ns: SELDOM_NS,
             ring_size: Some(Self::quiet_ring_size(nr_cpus)),
+            kept_max: 1 << 20,
             file_len: 256 << 10,
             instruction_ns: None,
         }
@@ -87,17 +95,59 @@ impl Pace {
 
 /// Whether tasks of `workload` write marks, for which their rings have little room.
 fn has_marks(workload: &Workload) -> bool {
-    let marks = |op: &Op| {
-        matches!(op, Op::Yield | Op::Progress | Op::Phase(_) | Op::JoinAll | Op::Join { .. })
-            || op.uses_objects()
-    };
-    workload.tasks.iter().any(|task| task.program.ops.iter().any(marks))
+    workload.tasks.iter().any(|task| task.program.ops.iter().any(|op| marks_of(op) > 0))
+}
+
+/// Marks of one step.
+fn marks_of(op: &Op) -> u64 {
+    match op {
+        Op::Progress | Op::Phase(_) => 1,
+        Op::Yield | Op::JoinAll | Op::Join { .. } => 2,
+        op => 2 * u64::from(op.uses_objects()),
+    }
+}
+
+/// Marks a second, at most, of a task with this program: those of its fastest loop. A mark takes at
+/// least 1 us.
+fn marks_per_sec(ops: &[Op]) -> u64 {
+    let mut most = 0;
+    // Marks and shortest time (ns) of each open loop, without the loops in it.
+    let mut open = vec![(0, 0)];
+    for op in ops {
+        match op {
+            Op::LoopBegin { .. } => open.push((0, 0)),
+            Op::LoopEnd { .. } => {
+                if let Some((marks, ns)) = open.pop() {
+                    most = most.max(NSEC_PER_SEC * marks / (ns + 1_000 * marks).max(1));
+                }
+            }
+            op => {
+                if let Some((marks, ns)) = open.last_mut() {
+                    *marks += marks_of(op);
+                    *ns += shortest_ns(op);
+                }
+            }
+        }
+    }
+    most
+}
+
+/// The time that a step takes at least; one of an exponential distribution on average.
+fn shortest_ns(op: &Op) -> Nanos {
+    match op {
+        Op::Run(amount) | Op::RunWall(amount) | Op::Sleep(amount) => match amount {
+            Amount::Constant(ns) | Amount::Uniform { low: ns, .. } => *ns,
+            Amount::Exponential { mean } => mean / 2,
+        },
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::{Amount, Program, TaskSpec};
+    use schedlab_model::program::ProgramBuilder;
+    use schedlab_model::{LoopCount, Program, TaskSpec};
 
     fn workload(ops: Vec<Op>) -> Workload {
         let program = Program { ops, nr_timers: 0 };
@@ -129,9 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn only_tasks_that_mark_make_the_rounds_short() {
-        assert_eq!(Pace::quiet(&workload(vec![run()]), 1).round_ns, 2_000_000_000);
-        assert_eq!(Pace::quiet(&workload(vec![run(), Op::Yield]), 1).round_ns, 100_000_000);
+    fn only_tasks_that_mark_often_make_the_rounds_short() {
+        let round_ns = |ops: &[Op]| {
+            let mut builder = ProgramBuilder::new();
+            builder.begin_loop(LoopCount::Forever);
+            ops.iter().for_each(|op| _ = builder.op(op.clone()));
+            builder.end_loop();
+            let task = TaskSpec::new("t", builder.build());
+            Pace::quiet(&Workload::new("w", vec![task]), 1).round_ns
+        };
+        let run_ns = |ns| Op::Run(Amount::Constant(ns));
+        assert_eq!(round_ns(&[run()]), 5_000_000_000);
+        assert_eq!(round_ns(&[run(), Op::Yield]), 100_000_000);
+        // Two marks each 1 ms: 2,048 of them, half a ring, take 1 s.
+        assert_eq!(round_ns(&[run_ns(998_000), Op::Yield]), 1_024_000_000);
+        assert_eq!(round_ns(&[run_ns(20_000_000), Op::Yield]), 5_000_000_000);
         assert_eq!(Pace::quiet(&workload(vec![run()]), 1).ring_size, Some(1 << 20));
         assert_eq!(Pace::quiet(&workload(vec![run()]), 6).ring_size, Some(1 << 17));
     }

@@ -6,19 +6,23 @@ use crate::attr::Abilities;
 use crate::cgroup::{self, CpuController};
 use crate::error::HostError;
 use crate::files;
-use crate::launcher;
+use crate::launcher::{self, LAUNCHER_NAME};
 use crate::memory::{RunMemory, run_state};
 use crate::plan::RunPlan;
 use crate::procfs;
-use crate::recorder::convert::{Converter, Names, TraceAccount};
+use crate::recorder::convert::{Converter, Names, OtherTime, TraceAccount};
 use crate::recorder::merge::Merge;
 use crate::sys;
 use schedlab_model::TraceSink;
 use schedlab_run::Warning;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 #[cfg(schedlab_bpf)]
-use crate::recorder::{bpf::BpfRecorder, drain::Drain};
+use crate::recorder::{
+    bpf::BpfRecorder,
+    drain::{self, Drain},
+};
 
 /// How a run is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,6 +72,8 @@ pub struct Session {
     pub nr_late: u64,
     /// CPU time of the drain thread, ns.
     pub drain_cpu_ns: u64,
+    /// Tasks outside of the run that used its CPUs, by name, the longest time first.
+    pub others: Vec<(String, OtherTime)>,
     /// Warnings of the recording.
     pub warnings: Vec<Warning>,
 }
@@ -230,6 +236,9 @@ impl Source {
             Self::Bpf { recorder, drain } => {
                 recorder.follow(launcher_pid);
                 if let Some(rings) = recorder.rings() {
+                    for cpu in plan.cpus.iter().filter(|cpu| cpu.0 < rings.nr_cpus()) {
+                        rings.control(cpu.0).tells_others.store(1, Ordering::Relaxed);
+                    }
                     let started = Drain::start(rings, plan.launcher_cpus, plan.pace.round_ns);
                     *drain = Some(
                         started.map_err(|e| HostError::system("starting the drain thread", &e))?,
@@ -262,22 +271,23 @@ impl Source {
         }
     }
 
-    /// Ends the recording and adds the rest. Returns the CPU time of the drain thread (ns).
-    fn finish(&mut self, merge: &mut Merge) -> u64 {
+    /// Ends the recording and adds the rest. Returns the CPU time of the drain thread (ns), and its
+    /// pid and name.
+    fn finish(&mut self, merge: &mut Merge) -> (u64, Option<(u32, String)>) {
         match self {
             #[cfg(schedlab_bpf)]
             Self::Bpf { drain: Some(drain), .. } => {
-                let cpu_ns = drain.stop();
+                let ended = drain.stop();
                 for batch in drain.batches.try_iter() {
                     for (cpu, records) in &batch.records {
                         merge.add_records(*cpu, records);
                     }
                 }
-                cpu_ns
+                (ended.cpu_ns, Some((ended.pid, drain::NAME.into())))
             }
             _ => {
                 let _ = merge;
-                0
+                (0, None)
             }
         }
     }
@@ -311,10 +321,13 @@ pub fn run(
     source.start(launcher.pid, plan)?;
     sys::write_byte(launcher.control);
     let mut has_begun = false;
+    let mut own = vec![(launcher.pid, LAUNCHER_NAME.to_string_lossy().into_owned())];
     loop {
         let is_over = launcher.has_ended();
         let watermark_ns = if is_over {
-            session.drain_cpu_ns = source.finish(&mut merge);
+            let (drain_cpu_ns, drained) = source.finish(&mut merge);
+            session.drain_cpu_ns = drain_cpu_ns;
+            own.extend(drained);
             u64::MAX
         } else {
             launcher.wait(plan.pace.round_ns);
@@ -329,7 +342,8 @@ pub fn run(
         if let ended @ 1.. = header.end_ns.load(Ordering::Acquire) {
             converter.end_ns = ended;
         }
-        if has_begun {
+        // On CPUs of the run, converting takes time from its tasks: it waits for their end.
+        if has_begun && (is_over || merge.nr_waiting() >= plan.pace.kept_max) {
             merge.emit(watermark_ns, |time_ns, item| converter.item(time_ns, item));
         }
         if is_over {
@@ -343,8 +357,30 @@ pub fn run(
     (session.nr_events, session.nr_lost) = (converter.nr_events, converter.nr_lost);
     session.nr_inferred = converter.nr_inferred;
     session.nr_late = merge.nr_late;
+    session.others = name_others(&converter.others, &own);
     (session.accounts, session.names) = converter.finish();
     Ok(session)
+}
+
+/// Names the tasks outside of the run. Those of one name are one entry. `own`: pids and names of
+/// schedlab's tasks that have ended.
+fn name_others(
+    others: &BTreeMap<u32, OtherTime>,
+    own: &[(u32, String)],
+) -> Vec<(String, OtherTime)> {
+    // A task may give itself any name.
+    let read = |pid| procfs::comm(pid).map(|name| name.replace(char::is_control, "?"));
+    let mut named: BTreeMap<String, OtherTime> = BTreeMap::new();
+    for (pid, time) in others {
+        let known = own.iter().find(|(of, _)| of == pid).map(|(_, name)| name.clone());
+        let name = known.or_else(|| read(*pid)).unwrap_or_else(|| "(ended)".into());
+        let sum = named.entry(name).or_default();
+        sum.cpu_ns += time.cpu_ns;
+        sum.nr_turns += time.nr_turns;
+    }
+    let mut named: Vec<_> = named.into_iter().collect();
+    named.sort_by_key(|(_, time)| std::cmp::Reverse(time.cpu_ns));
+    named
 }
 
 fn collect_marks(memory: &RunMemory, merge: &mut Merge) {

@@ -26,6 +26,7 @@ use super::ring::{Record, Recorded};
 use crate::memory::{Mark, RunMemory};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// The number for a pid without a task.
@@ -62,6 +63,15 @@ pub struct TraceAccount {
     was_woken: bool,
     /// The part of the run delay that the kernel counts as run time: [`Self::kernel_delay_ns`].
     unseen_ns: Nanos,
+}
+
+/// CPU time of a task outside of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OtherTime {
+    /// Time on CPUs of the run (ns).
+    pub cpu_ns: Nanos,
+    /// How often it came to one.
+    pub nr_turns: u64,
 }
 
 /// Longest wait (ns) that counts as "switched to at once" after a wake-up.
@@ -154,6 +164,8 @@ pub struct Converter<'a> {
     pub nr_lost: u64,
     /// Switches and wake-ups that the kernel did not trace and that were inferred.
     pub nr_inferred: u64,
+    /// Time of tasks outside of the run on CPUs of the run, by pid.
+    pub others: BTreeMap<u32, OtherTime>,
     /// Tasks that run without a traced switch, until the record tells since when: CPU, task number,
     /// and the task that was assumed to run.
     unseen: Vec<(u32, u32, u32)>,
@@ -185,6 +197,7 @@ impl<'a> Converter<'a> {
             nr_events: 0,
             nr_lost: 0,
             nr_inferred: 0,
+            others: BTreeMap::new(),
             unseen: Vec::new(),
         }
     }
@@ -313,7 +326,19 @@ impl<'a> Converter<'a> {
                 self.nr_lost += u64::from(count);
                 self.event(time_ns, cpu, EventKind::Lost { count });
             }
+            Some(Recorded::Other { pid, ran_ns }) => self.other(time_ns, pid, ran_ns),
             None => {}
+        }
+    }
+
+    /// Only the part within the run counts.
+    fn other(&mut self, time_ns: u64, pid: u32, ran_ns: u32) {
+        let came_ns = time_ns.saturating_sub(ran_ns.into()).max(self.zero_ns);
+        let ran_ns = time_ns.min(self.end_ns).saturating_sub(came_ns);
+        if ran_ns > 0 {
+            let time = self.others.entry(pid).or_default();
+            time.cpu_ns += ran_ns;
+            time.nr_turns += 1;
         }
     }
 
@@ -514,6 +539,7 @@ mod tests {
     const WAKEUP: u64 = 2;
     const UNSEEN: u64 = 6;
     const AGO: u64 = 7;
+    const OTHER: u64 = 8;
 
     fn record(time_ns: u64, kind: u64, first: u64, second: u64, out: SwitchOut) -> Item {
         let out = SwitchOut::ALL.iter().position(|of| *of == out).unwrap() as u64;
@@ -575,6 +601,23 @@ mod tests {
         let left = EventKind::Switch { prev, next, out: SwitchOut::Dead };
         assert_eq!(sink.events[at].kind, EventKind::Exit { task: TaskId(0) });
         assert_eq!(sink.events[at + 1].kind, left);
+    }
+
+    #[test]
+    fn other_tasks_count_within_the_run_only() {
+        let memory = RunMemory::new(2).unwrap();
+        let mut sink = MemorySink::default();
+        let mut converter = Converter::new(&memory, &Numbered, &mut sink, 0, true);
+        converter.begin(1_000);
+        converter.end_ns = 9_000;
+        for (at, pid, ran_ns) in [(900, 7, 500), (1_200, 7, 500), (5_000, 8, 100), (9_400, 7, 600)]
+        {
+            let word = OTHER << 58 | ran_ns << 22 | pid;
+            converter.item(at, Item::Kernel(Record { time_ns: at, word }));
+        }
+        let time = |cpu_ns, nr_turns| OtherTime { cpu_ns, nr_turns };
+        let found = [(7, time(200 + 200, 2)), (8, time(100, 1))];
+        assert_eq!(converter.others, BTreeMap::from(found));
     }
 
     fn switches(sink: &MemorySink) -> Vec<(u64, Option<u32>, Option<u32>)> {

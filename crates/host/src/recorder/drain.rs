@@ -24,11 +24,23 @@ pub struct Batch {
     pub watermark_ns: u64,
 }
 
+/// What a drain thread leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ended {
+    /// Its pid, as the kernel counts threads.
+    pub pid: u32,
+    /// Its CPU time (ns).
+    pub cpu_ns: u64,
+}
+
+/// Name of the thread.
+pub const NAME: &str = "schedlab-drain";
+
 /// A running drain thread.
 #[derive(Debug)]
 pub struct Drain {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<u64>>,
+    thread: Option<JoinHandle<Ended>>,
     /// Batches, in order.
     pub batches: Receiver<Batch>,
 }
@@ -40,15 +52,15 @@ impl Drain {
         let (sender, batches) = channel();
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
-            .name("schedlab-drain".into())
+            .name(NAME.into())
             .spawn(move || work(&rings, cpus, round_ns, &seen, &sender))?;
         Ok(Self { stop, thread: Some(thread), batches })
     }
 
-    /// Ends the thread after one more round. Returns its CPU time (ns). The batches remain.
-    pub fn stop(&mut self) -> u64 {
+    /// Ends the thread after one more round. The batches remain.
+    pub fn stop(&mut self) -> Ended {
         self.stop.store(true, Ordering::Release);
-        self.thread.take().map_or(0, |thread| thread.join().unwrap_or(0))
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
@@ -64,7 +76,7 @@ fn work(
     round_ns: u64,
     stop: &AtomicBool,
     sender: &Sender<Batch>,
-) -> u64 {
+) -> Ended {
     // Without the rights it works at normal priority: the recorder counts and reports losses.
     let raw = RawSchedAttr {
         size: size_of::<RawSchedAttr>() as u32,
@@ -79,7 +91,7 @@ fn work(
         let is_last = stop.load(Ordering::Acquire);
         let batch = round(rings);
         if sender.send(batch).is_err() || is_last {
-            return sys::thread_cpu_ns();
+            return Ended { pid: sys::gettid(), cpu_ns: sys::thread_cpu_ns() };
         }
         next_ns = (next_ns + round_ns).max(sys::monotonic_ns());
         sys::sleep_until_ns(next_ns);

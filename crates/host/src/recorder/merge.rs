@@ -44,6 +44,11 @@ impl Merge {
         self.marks.push((time_ns, task, mark));
     }
 
+    /// Number of records and marks that wait.
+    pub fn nr_waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum::<usize>() + self.marks.len()
+    }
+
     /// Passes on everything up to `watermark_ns`.
     pub fn emit(&mut self, watermark_ns: u64, mut out: impl FnMut(u64, Item)) {
         // Stable: marks of one task stay in their order.

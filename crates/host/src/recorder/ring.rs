@@ -74,6 +74,13 @@ pub enum Recorded {
         /// Number of lost events.
         count: u32,
     },
+    /// A task outside of the run left a CPU of the run.
+    Other {
+        /// Its pid.
+        pid: u32,
+        /// How long it had the CPU (ns), saturated.
+        ran_ns: u32,
+    },
 }
 
 impl Record {
@@ -100,6 +107,7 @@ impl Record {
             5 => Recorded::Lost { count: first },
             6 => Recorded::Unseen { pid: first, instead: second },
             7 => Recorded::Ago { ago_ns: self.word & ((1 << CPU_SHIFT) - 1) },
+            8 => Recorded::Other { pid: first, ran_ns: (self.word >> PID_BITS) as u32 },
             _ => return None,
         })
     }
@@ -119,7 +127,11 @@ pub struct Control {
     pub lost_total: AtomicU64,
     /// Written by the kernel side: pid of the task of the run to which the last traced switch was.
     runs: AtomicU64,
-    pad: [u64; 3],
+    /// Not 0: this is a CPU of the run, on which other tasks count.
+    pub tells_others: AtomicU64,
+    /// Written by the kernel side: when the task came that runs now and is none of the run.
+    other_since: AtomicU64,
+    pad: [u64; 1],
     /// Written by the reader: records read since the start.
     pub tail: AtomicU64,
     pad2: [u64; 7],
@@ -227,7 +239,10 @@ mod tests {
             (ago.decode(), ago.cpu()),
             (Some(Recorded::Ago { ago_ns: 5_000_000_000_000 }), 3)
         );
-        for kind in [0, 8, 15] {
+        let other =
+            Record { time_ns: 9, word: 8 << KIND_SHIFT | u64::from(u32::MAX) << PID_BITS | 9 };
+        assert_eq!(other.decode(), Some(Recorded::Other { pid: 9, ran_ns: u32::MAX }));
+        for kind in [0, 9, 15] {
             assert_eq!(Record { time_ns: 0, word: word(kind, 1, 1, 1, 1) }.decode(), None);
         }
         assert_eq!(Record { time_ns: 0, word: word(1, 1, 1, 1, 9) }.decode(), None);
@@ -242,7 +257,9 @@ mod tests {
             lost: AtomicU64::new(0),
             lost_total: AtomicU64::new(3),
             runs: AtomicU64::new(0),
-            pad: [0; 3],
+            tells_others: AtomicU64::new(0),
+            other_since: AtomicU64::new(0),
+            pad: [0; 1],
             tail: AtomicU64::new(0),
             pad2: [0; 7],
         });
