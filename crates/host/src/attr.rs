@@ -5,7 +5,7 @@
 use crate::error::HostError;
 use crate::plan::RunPlan;
 use crate::sys::{self, RawSchedAttr};
-use schedlab_model::{CpuMask, KernelVersion, Nanos, Policy, SchedAttr};
+use schedlab_model::{CgroupId, CpuMask, KernelVersion, Nanos, Policy, SchedAttr};
 use std::io;
 
 /// Priority of the launcher, which supervises the run.
@@ -175,8 +175,13 @@ pub fn resets_on_fork(attr: &SchedAttr) -> bool {
 }
 
 /// A task changes its own attributes during the run, group included.
-pub fn apply_to_self(attr: &SchedAttr, plan: &RunPlan) -> io::Result<()> {
-    plan.groups.join_self(attr.cgroup)?;
+///
+/// The caller is in `group`. It joins another one only: even a move into its own group puts a task
+/// to sleep for several ticks (synchronize_rcu).
+pub fn apply_to_self(attr: &SchedAttr, group: CgroupId, plan: &RunPlan) -> io::Result<()> {
+    if attr.cgroup != group {
+        plan.groups.join_self(attr.cgroup)?;
+    }
     apply(0, attr)
 }
 

@@ -84,6 +84,8 @@ pub struct Groups {
     dirs: Vec<PathBuf>,
     /// Files through which tasks join each group, opened with root's rights.
     joins: Vec<File>,
+    /// Files through which a task joins each group itself.
+    own_joins: Vec<File>,
     /// Control files that tasks write.
     changes: ChangeFiles,
     /// `cgroup.subtree_control` files in which a controller was enabled, and its name.
@@ -148,7 +150,12 @@ impl Groups {
                 limit(controller, &dir, cpu_max)
                     .map_err(|why| format!("group {:?} as {}: {why}", spec.path, dir.display()))?;
             }
-            self.joins.push(OpenOptions::new().write(true).open(join).map_err(context)?);
+            let open = |path| OpenOptions::new().write(true).open(path).map_err(context);
+            self.joins.push(open(join)?);
+            self.own_joins.push(open(dir.join(match controller {
+                CpuController::V1(_) => "tasks",
+                CpuController::V2(_) => "cgroup.threads",
+            }))?);
         }
         if let CpuController::V1(root) = controller {
             self.grant_rt(root, specs, has_rt)?;
@@ -242,9 +249,10 @@ impl Groups {
         }
     }
 
-    /// Moves the calling task to a group of its run.
+    /// Moves the calling task to a group of its run. It moves as a thread: for a process, the
+    /// kernel stops all forks and exits, and the caller sleeps for some ticks (synchronize_rcu).
     pub fn join_self(&self, group: CgroupId) -> io::Result<()> {
-        match self.joins.get(group.index()) {
+        match self.own_joins.get(group.index()) {
             Some(mut join) => join.write_all(b"0"),
             None => Ok(()),
         }
@@ -275,6 +283,7 @@ impl Groups {
     /// Removes the groups and disables what was enabled. All tasks must have left.
     pub fn remove(&mut self) {
         self.joins.clear();
+        self.own_joins.clear();
         self.changes = ChangeFiles::default();
         for dir in self.dirs.drain(..).rev() {
             remove_dir(&dir);

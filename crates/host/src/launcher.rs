@@ -26,14 +26,21 @@ use crate::sys::{self, Pollable, RawSchedAttr};
 use schedlab_model::{CgroupSpec, Change, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Name of the launcher's process.
+pub const LAUNCHER_NAME: &CStr = c"schedlab-launch";
+
 /// Longest time in which tasks must be ready (ns).
 const SETUP_LIMIT_NS: u64 = 60_000_000_000;
+
+/// Longest time in which every task runs once before the release (ns).
+const ROLL_LIMIT_NS: u64 = 1_000_000_000;
 
 /// Why the launcher stops early.
 enum Stop {
@@ -61,7 +68,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     let outputs = plan.program.as_ref().map(|program| [program.log.fd(), program.output.fd()]);
     let [log, output] = outputs.unwrap_or([control; 2]);
     sys::close_others(&[control, log, output]);
-    sys::set_name(c"schedlab-launch");
+    sys::set_name(LAUNCHER_NAME);
     let started = sys::new_process_group().and_then(|()| sys::become_subreaper(true));
     let signals = started.and_then(|()| sys::end_signals_fd());
     let signals = match signals {
@@ -103,6 +110,7 @@ impl Launcher<'_> {
         self.plan.objects.close_all();
         self.wait_until_held(released.len() as u32)?;
         self.set_attributes(released.len() as u32)?;
+        self.call_roll(released.len() as u32)?;
         self.read_base(released.len() as u32)?;
         self.line_up(&words);
         let mut awaited = Awaited::default();
@@ -291,6 +299,27 @@ impl Launcher<'_> {
                 attr::apply(pid, attr)
             };
             set.map_err(|error| text(attr::explain(attr, &error)))?;
+        }
+        Ok(())
+    }
+
+    /// Lets each task run once and sleep again while all others sleep. A task that sleeps alone
+    /// leaves its queue with a lag of 0 (kernel/sched/fair.c); before, each has the lag of its
+    /// setup, which decides who is first after the release. Gives up on a busy machine.
+    fn call_roll(&self, count: u32) -> Result<(), Stop> {
+        const LOOK_NS: u64 = 50_000;
+        let deadline = sys::monotonic_ns() + ROLL_LIMIT_NS;
+        for index in 0..count {
+            let slot = self.memory.slot(index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            // It finds that it is not released.
+            sys::futex_wake(&slot.go, 1);
+            while !procfs::is_sleeping(pid) {
+                if sys::monotonic_ns() > deadline {
+                    return Ok(());
+                }
+                self.pause(LOOK_NS)?;
+            }
         }
         Ok(())
     }

@@ -37,6 +37,12 @@ use std::io;
 use std::sync::atomic::Ordering;
 use waits::Waits;
 
+/// Steps of the program that a task takes before its release, without their effects: enough for
+/// every page that its interpreter needs.
+const REHEARSED_STEPS: u32 = 64;
+/// CPU time (ns) that it uses before its release.
+const REHEARSED_NS: u64 = 1_000;
+
 /// Number of the stage in which a copy becomes its command.
 pub const STAGE_EXECUTING: u32 = 9;
 
@@ -182,8 +188,20 @@ pub fn run_released(
         .and_then(|()| Player::ready(plan, memory, launcher_pid, index, speed));
     let player = setup.unwrap_or_else(|failure| fail(slot, &failure));
     memory.populate_marks(index);
+    player.rehearse(program);
     wait_for_release(memory, index, word_of);
     player.play(program)
+}
+
+/// Forks a process that ends at once. A first fork takes the longest: it copies pages that the task
+/// has in common with the launcher.
+fn rehearse_fork() {
+    match sys::fork() {
+        Ok(None) => sys::exit_now(0),
+        Ok(Some(pid)) => _ = sys::reap(pid),
+        // The program's own fork will report it.
+        Err(_) => {}
+    }
 }
 
 impl<'a> Player<'a> {
@@ -243,6 +261,30 @@ impl<'a> Player<'a> {
                 sys::thread_cpu_ns() - start
             });
             self.warm_ns = rounds.min().unwrap_or(0);
+        }
+    }
+
+    /// Takes the page faults of the first steps before the release. Nothing that counts changes:
+    /// the amounts come from an interpreter of its own, the work from a copy of the burner.
+    fn rehearse(&self, program: &Program) {
+        let slot = self.memory.slot(self.index);
+        let mut interpreter = Interpreter::new(self.plan.seed, TaskId(self.index));
+        for _ in 0..REHEARSED_STEPS {
+            let step = std::hint::black_box(interpreter.next(program));
+            if step == Step::Exit {
+                break;
+            }
+        }
+        let mut burner = self.burner.clone();
+        burner.burn(REHEARSED_NS);
+        slot.requested_ns.store(0, Ordering::Relaxed);
+        slot.burned_ns.store(0, Ordering::Relaxed);
+        self.waits.sleeps_alone();
+        self.waits.end();
+        sys::sleep_until_ns(sys::monotonic_ns());
+        sys::sched_yield();
+        if program.ops.iter().any(|op| matches!(op, Op::Fork { .. })) {
+            rehearse_fork();
         }
     }
 
@@ -391,7 +433,11 @@ impl<'a> Player<'a> {
         let wanted = self.plan.attr(spec);
         let is_same = *wanted == self.attr && self.ceiling == 0 && !attr::resets_on_fork(wanted);
         let setup = tie_to_launcher(self.launcher_pid).and_then(|()| {
-            let set = if is_same { Ok(()) } else { attr::apply_to_self(wanted, self.plan) };
+            let group = self.attr.cgroup;
+            let set = match is_same {
+                true => Ok(()),
+                false => attr::apply_to_self(wanted, group, self.plan),
+            };
             set.map_err(Failure::at(8))
         });
         let speed = self.burner.speed();

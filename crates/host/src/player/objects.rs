@@ -129,7 +129,7 @@ impl Player<'_> {
 
     /// Changes the task's own attributes. The ceilings of its mutexes still apply.
     pub(super) fn set_attr(&mut self, attr: &schedlab_model::SchedAttr) -> io::Result<()> {
-        attr::apply_to_self(attr, self.plan)?;
+        attr::apply_to_self(attr, self.attr.cgroup, self.plan)?;
         self.attr = *attr;
         let ceiling = std::mem::take(&mut self.ceiling);
         self.set_ceiling(ceiling)
