@@ -5,6 +5,7 @@
 //! error, never a number.
 
 use crate::Inputs;
+use crate::visible::Visible;
 use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, Simulation, simulate};
 use schedlab_metrics::totals::settle;
 use schedlab_metrics::{ModelCounters, RunTotals};
@@ -199,7 +200,9 @@ impl SimLane {
 
     /// Everything that a simulation of `request` borrows.
     pub fn inputs(&self, request: &RunRequest) -> Result<Inputs, LaneError> {
-        let setup = self.setup(request)?;
+        let mut setup = self.setup(request)?;
+        // Who looks at single decisions knows the tasks of the workload only.
+        setup.machine.threads.clear();
         let grouped = schedlab_engine::grouped(&request.workload, &setup.config(request));
         Ok(Inputs {
             workload: grouped.map_err(lane_error)?.into_owned(),
@@ -220,7 +223,9 @@ impl SimLane {
         sink: &mut dyn TraceSink,
         observer: Option<&mut dyn Observer>,
     ) -> Result<RunResult, LaneError> {
-        self.run_by(request, sink, |workload, config, sinks| {
+        // An observer knows tasks by the engine's ids, so its sink needs them too.
+        let hides = observer.is_none();
+        self.run_by(request, sink, hides, |workload, config, sinks| {
             simulate(workload, config, sinks, observer)
         })
     }
@@ -232,7 +237,7 @@ impl SimLane {
         sink: &mut dyn TraceSink,
         watch: &mut Watch<'_>,
     ) -> Result<RunResult, LaneError> {
-        self.run_by(request, sink, |workload, config, sinks| {
+        self.run_by(request, sink, true, |workload, config, sinks| {
             let grouped = schedlab_engine::grouped(workload, config)?;
             let mut simulation = Simulation::new(&grouped, config, sinks, None)?;
             while simulation.goes_on() {
@@ -249,11 +254,13 @@ impl SimLane {
         })
     }
 
-    /// Runs the request by a function that gets the workload and the sinks.
+    /// Runs the request by a function that gets the workload and the sinks. `hides`: the sinks do
+    /// not see threads of the machine's kernel.
     fn run_by(
         &self,
         request: &RunRequest,
         sink: &mut dyn TraceSink,
+        hides: bool,
         run: impl FnOnce(&Workload, &SimConfig<'_>, &mut Sinks<'_>) -> Result<SimOutcome, SimError>,
     ) -> Result<RunResult, LaneError> {
         let setup = self.setup(request)?;
@@ -264,7 +271,9 @@ impl SimLane {
             .map_err(|error| LaneError::Input(error.to_string()))?;
         let mut recorder = Recorder::of_run(&grouped, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
-        let sinks: &mut Sinks<'_> = &mut (&mut recorder, (&mut check, sink));
+        let nr_hidden = if hides { setup.machine.threads.len() as u32 } else { 0 };
+        let sinks: &mut Sinks<'_> =
+            &mut Visible::new((&mut recorder, (&mut check, sink)), nr_hidden);
         let outcome = run(&request.workload, &config, sinks).map_err(lane_error)?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
@@ -290,7 +299,7 @@ impl SimLane {
 }
 
 /// The sinks of a run: the measures, the checker of the trace, and that of the caller.
-type Sinks<'s> = (&'s mut Recorder, (&'s mut TraceCheck, &'s mut dyn TraceSink));
+type Sinks<'s> = Visible<(&'s mut Recorder, (&'s mut TraceCheck, &'s mut dyn TraceSink))>;
 
 /// A run before its first event.
 struct Setup<'l> {
@@ -509,6 +518,12 @@ fn machine_settings(machine: &Machine) -> Vec<Setting> {
                 "every {} ns, {} ns + {} ns, {:?}",
                 source.interval_ns, source.cost_ns, source.softirq_ns, source.arrivals
             ),
+        });
+    }
+    for thread in &machine.threads {
+        settings.push(Setting {
+            name: format!("machine.thread.{}", thread.name),
+            value: format!("{:?}, {} ns", thread.wakes, thread.run_ns),
         });
     }
     settings

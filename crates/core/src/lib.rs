@@ -26,6 +26,7 @@ mod request;
 mod run;
 pub mod schedulers;
 pub mod script;
+mod visible;
 pub mod workload;
 
 pub use ask::{Ask, explain_request, explain_request_with};

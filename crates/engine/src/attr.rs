@@ -5,7 +5,8 @@
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
-use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
+use crate::step::Next;
+use schedlab_model::{CpuId, Nanos, Op, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 use std::sync::Arc;
@@ -26,6 +27,24 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.resched_curr(cpu);
         }
         self.drain();
+    }
+
+    /// The step `op` of the program of `task`, which runs on `cpu`, sets its attributes.
+    pub(crate) fn sets_attr(&mut self, cpu: CpuId, task: TaskId, op: u32) -> Next {
+        let workload = self.workload;
+        let program = &workload.tasks[self.tasks[task].spec as usize].program;
+        if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
+            self.set_attr(cpu, task, attr);
+        }
+        Next::Call
+    }
+
+    /// What the step `op` takes before it sets the attributes of `task`.
+    pub(crate) fn set_attr_ns(&self, task: TaskId, op: u32) -> Nanos {
+        let program = &self.workload.tasks[self.tasks[task].spec as usize].program;
+        let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) else { return 0 };
+        let moves = attr.cgroup != self.core.task(task).attr.cgroup;
+        self.costs.set_attr_ns + if moves { self.costs.group_move_ns } else { 0 }
     }
 
     /// Asks the class of `attr` whether it accepts `task`. A refusal ends the run.

@@ -285,8 +285,12 @@ impl<S: TraceSink> Engine<'_, S> {
         assert!(left <= switches, "{left} of {switches} switches left a task");
         let children: u64 = self.tasks.ids().map(|id| u64::from(self.tasks[id].children)).sum();
         let lives = |id: &TaskId| core.task(*id).state != TaskState::Dead;
-        let forked = |id: &TaskId| self.tasks[*id].parent.is_some();
-        let living = self.tasks.ids().filter(|id| lives(id) && forked(id)).count();
+        let is_counted = |id: &TaskId| {
+            let exec = &self.tasks[*id];
+            // An exiting task may have left its parent before it is dead.
+            exec.parent.is_some() && exec.shared.as_ref().is_none_or(|shared| !shared.has_left)
+        };
+        let living = self.tasks.ids().filter(|id| lives(id) && is_counted(id)).count();
         assert_eq!(children, living as u64, "living children and those that parents count");
     }
 

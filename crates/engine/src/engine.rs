@@ -17,6 +17,7 @@ use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::rt_limit::RtLimit;
 use crate::stack::Stack;
+use crate::threads::Threads;
 use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
@@ -53,6 +54,8 @@ pub(crate) struct Engine<'a, S> {
     pub custody: Custody,
     /// The user half of the scheduler, if it has one.
     pub user: Option<User>,
+    /// Threads of the machine's kernel, if it has some.
+    pub threads: Option<Box<Threads<'a>>>,
     pub outcome: SimOutcome,
     /// State for the observer, if there is one.
     pub watch: Option<Watch<'a>>,
@@ -107,6 +110,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             stack,
             costs: machine.costs,
             tasks: Tasks::new(workload, arrivals, u64::from(user.is_some())),
+            threads: Threads::of(&machine.threads, workload, usize::from(user.is_some()))
+                .map(Box::new),
             user,
             clock,
             cpus: Cpus::new(machine, workload),
@@ -205,6 +210,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.each_class(|class, _| class.will_be_asked());
         }
         self.each_class(|class, core| class.run_begins(core));
+        self.create_threads();
         self.drain();
     }
 
@@ -242,6 +248,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         true
     }
 
+    fn nr_threads(&self) -> u64 {
+        self.threads.as_ref().map_or(0, |threads| threads.nr().into())
+    }
+
     /// The end of the run: checks, and what it counted.
     pub fn finish(&mut self) -> Result<SimOutcome, SimError> {
         if !self.custody.has_failed() {
@@ -252,9 +262,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.outcome.notes = self.notes();
         self.outcome.end_ns = self.core.now;
         self.outcome.bandwidth = self.bandwidth();
-        self.outcome.nr_tasks = self.core.tasks.len() as u64;
+        self.outcome.nr_tasks = self.core.tasks.len() as u64 - self.nr_threads();
         self.outcome.nr_switches = self.core.rqs.iter().map(|rq| rq.nr_switches).sum();
-        self.tasks.check_counts(self.outcome.nr_exited);
+        self.tasks.check_counts(self.outcome.nr_exited, self.nr_threads());
         assert!(self.outcome.nr_events >= self.outcome.nr_switches, "a switch left no event");
         self.sink.end(self.core.now);
         let outcome = std::mem::take(&mut self.outcome);

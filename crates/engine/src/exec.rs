@@ -138,13 +138,13 @@ impl Tasks {
         self.execs.push(exec);
     }
 
-    /// Checks that every expected task is alive or has exited.
-    pub fn check_counts(&self, nr_exited: u64) {
+    /// Checks that every expected task is alive or has exited. Threads of the kernel come on top.
+    pub fn check_counts(&self, nr_exited: u64, nr_threads: u64) {
         let forked: u64 = self.nr_forked.iter().map(|nr| u64::from(*nr)).sum();
         let created = self.arrivals.len() as u64 + forked;
         let counted = self.nr_live + self.nr_uncounted + nr_exited;
         assert_eq!(counted, created, "tasks came from nowhere or were forgotten");
-        assert!(self.execs.len() as u64 <= created, "a task was created twice");
+        assert!(self.execs.len() as u64 <= created + nr_threads, "a task was created twice");
     }
 
     /// Counts an exit.

@@ -21,6 +21,8 @@ pub struct KernelMode {
     entered: Vec<Nanos>,
     /// When it returns to user mode.
     until: Vec<Nanos>,
+    /// Whether it passes no point at which it might sleep, as at the end of an exit.
+    has_no_point: Vec<bool>,
 }
 
 impl KernelMode {
@@ -32,6 +34,7 @@ impl KernelMode {
             point_ns: machine.preempt_point_ns.max(1),
             entered: vec![0; nr_cpus],
             until: vec![0; nr_cpus],
+            has_no_point: vec![false; nr_cpus],
         }
     }
 
@@ -48,7 +51,8 @@ impl KernelMode {
 
     /// The task of `cpu` is in the kernel from `now` until `until`.
     #[inline]
-    pub fn enter(&mut self, cpu: CpuId, now: Nanos, until: Nanos) {
+    pub fn enter(&mut self, cpu: CpuId, now: Nanos, until: Nanos, has_no_point: bool) {
+        self.has_no_point[cpu.index()] = has_no_point;
         debug_assert!(until >= now, "the task of CPU {cpu} leaves the kernel before it enters");
         self.entered[cpu.index()] = now;
         self.until[cpu.index()] = until;
@@ -76,6 +80,7 @@ impl KernelMode {
         match self.model {
             Preempt::Full | Preempt::Lazy => now,
             Preempt::None => until,
+            Preempt::Voluntary if self.has_no_point[cpu.index()] => until,
             Preempt::Voluntary => {
                 let points = (now - entered).div_ceil(self.point_ns);
                 entered.saturating_add(points.saturating_mul(self.point_ns)).min(until)
@@ -143,7 +148,9 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
         let now = self.core.now;
         debug_assert!(self.core.rq(cpu).curr.is_some(), "CPU {cpu} enters the kernel idle");
-        self.cpus.kernel_mode.enter(cpu, now, until);
+        let curr = self.core.rq(cpu).curr.map(|task| &self.tasks[task]);
+        let leaves = curr.and_then(|exec| exec.shared.as_ref()).is_some_and(|own| own.has_left);
+        self.cpus.kernel_mode.enter(cpu, now, until, leaves);
         if until > now && self.core.rq(cpu).need_resched_lazy {
             self.clock.events.push(until, Due::ReturnToUser(cpu));
         }

@@ -48,6 +48,7 @@ mod schedule;
 mod simulation;
 mod stack;
 mod step;
+mod threads;
 mod ticks;
 mod user;
 mod wake;
@@ -100,8 +101,8 @@ fn prepare<'a, S: TraceSink>(
     Ok(engine)
 }
 
-/// The workload with the groups for its sessions, if the scheduler makes such groups, and with the
-/// task of the scheduler's user half, if it has one.
+/// The workload with the groups for its sessions, if the scheduler makes such groups, with the
+/// threads of the machine's kernel, and with the task of the scheduler's user half, if it has one.
 pub fn grouped<'w>(
     workload: &'w Workload,
     config: &SimConfig<'_>,
@@ -110,6 +111,9 @@ pub fn grouped<'w>(
     if has_autogroups(config.options) {
         let own = workload.with_autogroups();
         grouped = Cow::Owned(own.map_err(|error| SimError::Workload(error.to_string()))?);
+    }
+    if !config.machine.threads.is_empty() {
+        grouped = Cow::Owned(threads::added_to(&grouped, &config.machine.threads));
     }
     if let Some(half) = config.scheduler.user_half() {
         grouped = Cow::Owned(half.added_to(&grouped));

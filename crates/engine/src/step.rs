@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
-use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
+use schedlab_model::{CpuId, EventKind, Nanos, Op, Program, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The result of a step.
@@ -113,12 +113,22 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.is_user(self.tasks[task].spec) {
             return self.user_step(cpu, task);
         }
+        if let Some(threads) = &self.threads
+            && let Some(number) = threads.number(self.tasks[task].spec)
+        {
+            return self.thread_step(number, task);
+        }
         let exec = &mut self.tasks[task];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
-        let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
+        let (pending, is_paid) = match exec.shared.as_mut() {
+            Some(shared) => (shared.pending.take(), std::mem::take(&mut shared.is_paid)),
+            None => (None, false),
+        };
         let step = match pending {
+            Some(step) if is_paid => return self.paid_step(cpu, task, step),
             Some(Step::JoinAll) => Step::JoinAll,
+            Some(Step::SetAttr(op)) => return self.sets_attr(cpu, task, op),
             Some(Step::Sleep(ns)) => return self.sleep_rest(task, ns),
             Some(Step::Exit) => return self.exit(cpu, task),
             Some(Step::Fork { task: spec }) => return self.fork(cpu, task, spec),
@@ -131,6 +141,11 @@ impl<S: TraceSink> Engine<'_, S> {
         if pending.is_none() && matches!(step, Step::JoinAll | Step::Join { .. }) {
             exec.overhead = exec.overhead.saturating_add(self.costs.join_ns);
         }
+        self.begin_step(cpu, task, program, step)
+    }
+
+    /// The program of `task` comes to `step`, whose call is charged.
+    fn begin_step(&mut self, cpu: CpuId, task: TaskId, program: &Program, step: Step) -> Next {
         let now = self.core.now;
         match step {
             Step::Run(0) | Step::RunWall(0) => Next::Continue,
@@ -146,13 +161,12 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.call_first(task, self.costs.fork_ns, step)
             }
             Step::Fork { task: spec } => self.fork(cpu, task, spec),
+            Step::JoinAll if self.pays_first(task, step) => Next::Call,
             Step::JoinAll => self.wait_for_all(cpu, task),
-            Step::SetAttr(op) => {
-                if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
-                    self.set_attr(cpu, task, attr);
-                }
-                Next::Call
-            }
+            Step::SetAttr(op) => match self.set_attr_ns(task, op) {
+                0 => self.sets_attr(cpu, task, op),
+                ns => self.call_first(task, ns, step),
+            },
             Step::Change(op) => {
                 if let Some(Op::Change(change)) = program.ops.get(op as usize) {
                     self.change_group(cpu, task, change);
@@ -168,7 +182,10 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.emit(cpu, EventKind::Progress { task });
                 Next::Continue
             }
-            Step::Exit if self.costs.exit_ns > 0 => self.call_first(task, self.costs.exit_ns, step),
+            Step::Exit if self.costs.exit_ns > 0 => {
+                let before = self.costs.exit_ns.saturating_sub(self.costs.exit_after_ns);
+                self.call_first(task, before, step)
+            }
             Step::Exit => self.exit(cpu, task),
             Step::Mem { .. } | Step::MemRun { .. } => {
                 match self.config.machine.memory.cpu_ns(&step) {
@@ -212,6 +229,9 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The program reaches a step on objects.
     fn first_object_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
+        if self.pays_first(task, step) {
+            return Next::Call;
+        }
         let next = self.object_step(cpu, task, step, false);
         if step.ends_burst() && matches!(next, Next::Call) {
             // It was there to wait and need not: another burst begins.
@@ -280,12 +300,25 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
+        if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
+            self.shared(task).has_left = true;
+            self.leave_parent(cpu, task);
+            return self.call_first(task, self.costs.exit_after_ns, Step::Exit);
+        }
         self.emit(cpu, EventKind::Exit { task });
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} exits without a CPU");
         self.tasks.exited();
         self.outcome.nr_exited += 1;
-        let dead = Next::Block(TaskState::Dead);
-        let Some(parent) = self.tasks[task].parent else { return dead };
+        if self.costs.exit_after_ns == 0 {
+            self.leave_parent(cpu, task);
+        }
+        self.threads_see_exit();
+        Next::Block(TaskState::Dead)
+    }
+
+    /// The exiting task is no child any more. Its parent wakes if it waited for that.
+    fn leave_parent(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(parent) = self.tasks[task].parent else { return };
         assert!(self.tasks[parent].children > 0, "task {task} is no child of task {parent}");
         self.tasks[parent].children -= 1;
         let is_last = self.uncount_child(parent, self.tasks[task].spec);
@@ -293,7 +326,6 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(parent, cpu, Some(task));
         }
-        dead
     }
 }
 

@@ -56,8 +56,21 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
+    /// The interpreter of a new task. Its random stream is the one that it has without threads of
+    /// the kernel.
+    fn interpreter(&self, id: TaskId) -> Interpreter {
+        let nr_threads = self.threads.as_ref().map_or(0, |threads| threads.nr());
+        Interpreter::new(self.config.seed, TaskId(id.0.saturating_sub(nr_threads)))
+    }
+
     /// Creates a task on `cpu`, asleep.
-    fn create(&mut self, spec: u32, name: String, cpu: CpuId, parent: Option<TaskId>) -> TaskId {
+    pub(crate) fn create(
+        &mut self,
+        spec: u32,
+        name: String,
+        cpu: CpuId,
+        parent: Option<TaskId>,
+    ) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let description = &self.workload.tasks[spec as usize];
         let (attr, mut cpus_allowed) =
@@ -96,7 +109,7 @@ impl<S: TraceSink> Engine<'_, S> {
             id,
             Exec {
                 spec,
-                interpreter: Interpreter::new(self.config.seed, id),
+                interpreter: self.interpreter(id),
                 remaining: 0,
                 ahead: 0,
                 overhead: 0,

@@ -7,10 +7,12 @@ use crate::{CpuId, CpuMask, Memory, Nanos};
 mod caches;
 mod interrupts;
 mod preempt;
+mod threads;
 
 pub use caches::Caches;
 pub use interrupts::{INTERVAL_NS_MIN, InterruptArrivals, InterruptSource};
 pub use preempt::Preempt;
+pub use threads::{KernelThread, THREAD_PERIOD_NS_MIN, ThreadWakes};
 
 /// Which CPUs share cores, caches and memory. Every vector has one entry for each CPU.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -179,6 +181,12 @@ pub struct Costs {
     pub child_start_ns: Nanos,
     /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
+    /// The last part of `exit_ns`: what an exit takes after it has woken the parent that waits.
+    pub exit_after_ns: Nanos,
+    /// Changing scheduling attributes: what the call takes in addition to `syscall_ns`.
+    pub set_attr_ns: Nanos,
+    /// Moving to another control group, in addition to `set_attr_ns`.
+    pub group_move_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
     /// A write to a pipe or a read from it, including the system call. The copy
@@ -221,6 +229,9 @@ impl Costs {
         join_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
+        exit_after_ns: 0,
+        set_attr_ns: 0,
+        group_move_ns: 0,
         syscall_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
@@ -251,6 +262,9 @@ impl Costs {
         join_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
+        exit_after_ns: 0,
+        set_attr_ns: 0,
+        group_move_ns: 0,
         syscall_ns: 250,
         pipe_ns: 400,
         socket_ns: 800,
@@ -262,7 +276,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 23] = [
+    pub const NAMES: [&'static str; 26] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -279,6 +293,9 @@ impl Costs {
         "join_ns",
         "child_start_ns",
         "exit_ns",
+        "exit_after_ns",
+        "set_attr_ns",
+        "group_move_ns",
         "syscall_ns",
         "pipe_ns",
         "socket_ns",
@@ -337,6 +354,9 @@ impl Costs {
             "join_ns" => &mut self.join_ns,
             "child_start_ns" => &mut self.child_start_ns,
             "exit_ns" => &mut self.exit_ns,
+            "exit_after_ns" => &mut self.exit_after_ns,
+            "set_attr_ns" => &mut self.set_attr_ns,
+            "group_move_ns" => &mut self.group_move_ns,
             "syscall_ns" => &mut self.syscall_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,
@@ -412,6 +432,8 @@ pub struct Machine {
     pub preempt_point_ns: Nanos,
     /// Interrupts that take CPU time.
     pub interrupts: Vec<InterruptSource>,
+    /// Threads of the kernel.
+    pub threads: Vec<KernelThread>,
 }
 
 /// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
@@ -436,6 +458,7 @@ impl Machine {
             preempt: Preempt::Full,
             preempt_point_ns: PREEMPT_POINT_NS_DEFAULT,
             interrupts: Vec::new(),
+            threads: Vec::new(),
         }
     }
 
@@ -472,6 +495,7 @@ impl Machine {
         if self.preempt_point_ns == 0 {
             return Err("`preempt_point_ns` is 0, least is 1".into());
         }
+        self.threads.iter().try_for_each(KernelThread::check)?;
         for source in &self.interrupts {
             let name = &source.name;
             if source.interval_ns < INTERVAL_NS_MIN {

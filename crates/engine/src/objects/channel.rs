@@ -22,7 +22,7 @@ use super::queue::WaitQueue;
 use crate::engine::Engine;
 use crate::step::Next;
 use schedlab_model::objects::PIPE_ATOMIC_BYTES;
-use schedlab_model::{ChannelKind, CpuId, ObjectId, Step, TaskId, TraceSink};
+use schedlab_model::{ChannelKind, CpuId, Nanos, ObjectId, Step, TaskId, TraceSink};
 
 /// A channel.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Channel {
     }
 
     /// How many bytes of a message of `bytes` fit now.
-    fn room_for(&self, bytes: u64) -> u64 {
+    pub(super) fn room_for(&self, bytes: u64) -> u64 {
         let free = self.capacity.saturating_sub(self.bytes);
         match self.kind {
             ChannelKind::Pipe if bytes <= PIPE_ATOMIC_BYTES.min(self.capacity) => {
@@ -126,9 +126,14 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Charges `task` for a system call on the channel, without copy and wake-ups.
     fn charge_transfer(&mut self, task: TaskId, id: ObjectId) {
-        let costs = self.costs;
+        let ns = self.transfer_ns(id);
+        self.charge(task, ns);
+    }
+
+    /// Time of a system call on the channel.
+    pub(super) fn transfer_ns(&mut self, id: ObjectId) -> Nanos {
         let is_pipe = self.objects.channel(id).is_pipe();
-        self.charge(task, if is_pipe { costs.pipe_ns } else { costs.socket_ns });
+        if is_pipe { self.costs.pipe_ns } else { self.costs.socket_ns }
     }
 
     /// Charges the transfer of the channel's data, if the other end was last used on another CPU.

@@ -23,12 +23,14 @@
 //! - **Pipe and socket pair**: `channel.rs`.
 //!
 //! A wake-up costs the waker `wakeup_ns` and happens on its CPU. The time of a call passes after
-//! its effect. Left out: spinning before a futex wait, robust lists, timeouts, signals, read-write
-//! locks, the internal lock of a condition variable.
+//! its effect, but that of one that will block before it, where blocking takes time: `pay`. Left
+//! out: spinning before a futex wait, robust lists, timeouts, signals, read-write locks, the
+//! internal lock of a condition variable.
 
 mod boost;
 mod channel;
 mod mutex;
+mod pay;
 mod queue;
 mod stuck;
 mod sync;
@@ -73,6 +75,10 @@ pub(crate) struct Shared {
     /// A step that continues when the task runs again: it was woken to try again, or the time of
     /// its call has passed.
     pub pending: Option<Step>,
+    /// The time of the call on the way to the switch has passed: `pending` may block at once.
+    pub is_paid: bool,
+    /// It is exiting, and its parent knows.
+    pub has_left: bool,
     /// The deadline task whose parameters it uses.
     pub donor: Option<TaskId>,
     /// Mutexes it holds, in order of locking.
@@ -243,10 +249,15 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// Whether a child of description `spec` lives.
+    fn has_child(&mut self, task: TaskId, spec: u32) -> bool {
+        let lives = |&(child, count): &(u32, u32)| child == spec && count > 0;
+        self.shared(task).children.iter().any(lives)
+    }
+
     fn join(&mut self, cpu: CpuId, task: TaskId, spec: u32) -> Next {
         self.charge(task, self.costs.syscall_ns);
-        let lives = |&(child, count): &(u32, u32)| child == spec && count > 0;
-        if !self.shared(task).children.iter().any(lives) {
+        if !self.has_child(task, spec) {
             return Next::Call;
         }
         self.tasks[task].waiting = Waiting::ChildrenOf(spec);

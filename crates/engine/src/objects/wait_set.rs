@@ -10,7 +10,7 @@ use crate::step::Next;
 use schedlab_model::{CpuId, ObjectId, Step, TaskId, TraceSink};
 
 impl Object {
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         match self {
             Self::Semaphore { value, .. } => *value > 0,
             Self::Channel(channel) => channel.bytes > 0,

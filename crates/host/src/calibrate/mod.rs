@@ -221,7 +221,10 @@ fn why_missing(name: &str) -> &'static str {
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "join_ns" => "it depends on how the program waits",
-        "child_start_ns" | "exit_ns" => "it depends on how much memory the program touches",
+        "child_start_ns" | "exit_ns" | "exit_after_ns" => {
+            "it depends on how much memory the program touches"
+        }
+        "set_attr_ns" | "group_move_ns" => "a program makes such a call too rarely",
         "task_line_ns" => "only kernels of old have lists that it is for",
         "channel_transfer_ns" => "not told from the wake-up between two CPUs",
         "migration_ns" => "no two CPUs that may be used share a last-level cache",
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 13] = [
+    const NEVER_MEASURED: [&str; 16] = [
         "timer_delay_ns",
         "timer_wakeup_ns",
         "wakeup_switch_ns",
@@ -281,6 +284,9 @@ mod tests {
         "tick_resched_ns",
         "child_start_ns",
         "exit_ns",
+        "exit_after_ns",
+        "set_attr_ns",
+        "group_move_ns",
         "lock_hold_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",

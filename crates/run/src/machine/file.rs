@@ -7,7 +7,8 @@
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::machine::{
-    Caches, Device, INTERVAL_NS_MIN, InterruptArrivals, InterruptSource, Shape,
+    Caches, Device, INTERVAL_NS_MIN, InterruptArrivals, InterruptSource, KernelThread, Shape,
+    ThreadWakes,
 };
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{Costs, CpuId, CpuMask, Machine, Nanos, Preempt, Topology};
@@ -66,6 +67,9 @@ pub struct MachineFile {
     /// Interrupts that take CPU time.
     #[serde(default, rename = "interrupt")]
     pub interrupts: Vec<InterruptTable>,
+    /// Threads of the kernel, on the first CPU.
+    #[serde(default, rename = "thread")]
+    pub threads: Vec<ThreadTable>,
 }
 
 /// The CPUs: a shape of equal parts, or three lists with one entry for each CPU.
@@ -165,6 +169,26 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
+/// A thread of the kernel: with `period_ns`, or with `ticks_after_exit`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ThreadTable {
+    /// Name, such as `kcompactd0`.
+    pub name: String,
+    /// CPU time of a visit (ns), without the switches.
+    pub run_ns: u64,
+    /// Time from one visit to the next (ns).
+    #[serde(default)]
+    pub period_ns: Option<u64>,
+    /// Time of the first visit (ns). Default: after one period.
+    #[serde(default)]
+    pub first_ns: Option<u64>,
+    /// Number of visits after an exit, one at each tick.
+    #[serde(default)]
+    pub ticks_after_exit: Option<u32>,
+}
+
 /// A machine with its description.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MachineSpec {
@@ -204,6 +228,7 @@ impl MachineFile {
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
             self.interrupts.iter().map(|table| table.source(nr_cpus)).collect::<Result<_, _>>()?;
+        machine.threads = self.threads.iter().map(ThreadTable::thread).collect::<Result<_, _>>()?;
         let preempt = match &self.preempt {
             None => None,
             Some(name) => Some(preempt_by_name(name)?),
@@ -409,6 +434,27 @@ impl InterruptTable {
             softirq_ns: in_range("softirq_ns", self.softirq_ns, 0, COST_NS_MAX).map_err(wrong)?,
             arrivals,
         })
+    }
+}
+
+impl ThreadTable {
+    fn thread(&self) -> Result<KernelThread, String> {
+        let wrong = |error: String| format!("thread {:?}: {error}", self.name);
+        let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
+        let wakes = match (self.period_ns, self.ticks_after_exit) {
+            (Some(period_ns), None) => {
+                ThreadWakes::Periodic { first_ns: self.first_ns.unwrap_or(period_ns), period_ns }
+            }
+            (None, Some(ticks)) if self.first_ns.is_none() => ThreadWakes::AfterExit { ticks },
+            _ => {
+                return Err(wrong(
+                    "it needs either `period_ns`, with or without `first_ns`, or \
+                     `ticks_after_exit`"
+                        .into(),
+                ));
+            }
+        };
+        Ok(KernelThread { name: self.name.clone(), wakes, run_ns })
     }
 }
 

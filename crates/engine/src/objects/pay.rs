@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The time from a call that will block to the switch passes before the task waits, on machines on
+//! which blocking takes time ([`schedlab_model::Costs::block_ns`]). It used to be paid when the
+//! task ran again, which moved everything that other tasks do meanwhile.
+//!
+//! When the time has passed, the task looks at its object again, so it may find that it need not
+//! wait any more. Left out: a wake-up between the entry into an object's queue and the switch.
+
+use super::Object;
+use crate::engine::Engine;
+use crate::step::Next;
+use schedlab_model::{CpuId, Nanos, Step, TaskId, TraceSink};
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Whether `step` will block and its time must pass first. If so, `task` is charged.
+    pub(crate) fn pays_first(&mut self, task: TaskId, step: Step) -> bool {
+        if self.costs.block_ns == 0 || !self.would_block(task, step) {
+            return false;
+        }
+        let ns = self.call_ns(step);
+        self.charge(task, ns);
+        let shared = self.shared(task);
+        debug_assert!(shared.pending.is_none(), "task {task} is in two calls at once");
+        shared.pending = Some(step);
+        shared.is_paid = true;
+        true
+    }
+
+    /// The time of `step` has passed. What it charges for blocking is paid already.
+    pub(crate) fn paid_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
+        if step == Step::JoinAll {
+            return self.wait_for_all(cpu, task);
+        }
+        let next = self.object_step(cpu, task, step, true);
+        if matches!(next, Next::Block(_)) {
+            let paid = self.charged_again(step);
+            let exec = &mut self.tasks[task];
+            exec.overhead = exec.overhead.saturating_sub(paid);
+        } else if step.ends_burst() {
+            self.note_burst(task);
+        }
+        next
+    }
+
+    /// What the call takes up to the switch.
+    fn call_ns(&mut self, step: Step) -> Nanos {
+        let costs = self.costs;
+        match step {
+            Step::JoinAll => 0, // Charged with the step.
+            Step::Join { .. } => costs.syscall_ns,
+            Step::Send { channel, .. } | Step::Receive { channel, .. } => {
+                costs.block_ns + self.transfer_ns(channel)
+            }
+            _ => costs.block_ns + costs.syscall_ns,
+        }
+    }
+
+    /// The part of [`Self::call_ns`] that the step charges when it blocks.
+    fn charged_again(&self, step: Step) -> Nanos {
+        let costs = self.costs;
+        match step {
+            Step::Join { .. } => costs.syscall_ns,
+            // A transfer that is tried again charges no call.
+            Step::Send { .. } | Step::Receive { .. } => costs.block_ns,
+            _ => costs.block_ns + costs.syscall_ns,
+        }
+    }
+
+    fn would_block(&mut self, task: TaskId, step: Step) -> bool {
+        match step {
+            Step::JoinAll => self.tasks[task].children > 0,
+            Step::Join { task: spec } => self.has_child(task, spec),
+            Step::Wait { .. } | Step::Sync { .. } | Step::Suspend { .. } => true,
+            Step::Lock { object } => {
+                self.objects.mutex(object).holder.is_some_and(|holder| holder != task)
+            }
+            Step::Barrier { object } => match &self.objects.objects[object.index()] {
+                Object::Barrier { parties, waiters } => (waiters.len() as u32) + 1 < *parties,
+                _ => false,
+            },
+            Step::SemWait { object } => !self.objects.objects[object.index()].is_ready(),
+            Step::Send { channel, bytes } => self.objects.channel(channel).room_for(bytes) < bytes,
+            Step::Receive { channel, bytes } => self.objects.channel(channel).bytes < bytes,
+            Step::WaitAny { set } => {
+                let members = &self.workload.wait_sets[set as usize];
+                !members.iter().any(|id| self.objects.objects[id.index()].is_ready())
+            }
+            _ => false,
+        }
+    }
+}

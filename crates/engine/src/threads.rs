@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads of the kernel ([`schedlab_model::machine::KernelThread`]): tasks with the first ids, for
+//! which no run waits. A lane hides them from its results; the other tasks have the numbers and the
+//! random streams that they would have without them.
+//!
+//! Left out: bursts of a kernel thread's work (the length of a visit is constant), more than one
+//! CPU, threads that other events wake.
+
+use crate::clock::Due;
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use crate::step::Next;
+use schedlab_model::machine::{KernelThread, ThreadWakes};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{CpuId, CpuMask, Nanos, SchedAttr, TaskId, TaskSpec, TraceSink, Workload};
+use schedlab_sched::boundary::core::TaskState;
+
+/// The state of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Visit {
+    /// Whether the CPU time of the visit is used up.
+    has_worked: bool,
+    /// Visits that are due at the next ticks.
+    nr_due: u32,
+    /// Whether a task has exited since the first of them.
+    is_asked_again: bool,
+    /// The time of the next periodic visit.
+    next_ns: Nanos,
+}
+
+/// The threads of a run.
+#[derive(Debug)]
+pub(crate) struct Threads<'a> {
+    described: &'a [KernelThread],
+    /// The description of the first; the others follow.
+    first_spec: u32,
+    visits: Vec<Visit>,
+}
+
+/// Adds the descriptions of threads to a workload. None of them is an instance that a launcher
+/// starts.
+pub(crate) fn added_to(workload: &Workload, threads: &[KernelThread]) -> Workload {
+    let mut own = workload.clone();
+    for thread in threads {
+        let attr = SchedAttr { affinity: Some(CpuMask::only(CpuId(0))), ..SchedAttr::default() };
+        let program = ProgramBuilder::new().run(thread.run_ns).build();
+        let mut name = thread.name.clone();
+        while own.tasks.iter().any(|task| task.name == name) {
+            name.push_str(".kernel");
+        }
+        own.tasks.push(TaskSpec { attr, instances: 0, ..TaskSpec::new(name, program) });
+    }
+    own
+}
+
+impl<'a> Threads<'a> {
+    /// The threads of a machine, whose descriptions [`added_to`] has put at the end of the
+    /// workload, before `nr_after` others.
+    pub fn of(described: &'a [KernelThread], workload: &Workload, nr_after: usize) -> Option<Self> {
+        let first = workload.tasks.len().checked_sub(described.len() + nr_after)?;
+        let has = !described.is_empty() && workload.tasks[first..].iter().all(|t| t.instances < 2);
+        has.then(|| Self {
+            described,
+            first_spec: first as u32,
+            visits: vec![Visit::default(); described.len()],
+        })
+    }
+
+    /// Number of threads.
+    pub fn nr(&self) -> u32 {
+        self.described.len() as u32
+    }
+
+    /// The number of the thread with this description.
+    #[inline]
+    pub fn number(&self, spec: u32) -> Option<usize> {
+        let number = spec.checked_sub(self.first_spec)? as usize;
+        (number < self.described.len()).then_some(number)
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Creates the threads, asleep.
+    pub(crate) fn create_threads(&mut self) {
+        let Some(threads) = &self.threads else { return };
+        for number in 0..threads.nr() {
+            let Some(threads) = &self.threads else { return };
+            let spec = threads.first_spec + number;
+            let wakes = threads.described[number as usize].wakes;
+            let name = self.workload.tasks[spec as usize].name.clone();
+            let task = self.create(spec, name, CpuId(0), None);
+            self.tasks[task].waiting = Waiting::Event;
+            if let ThreadWakes::Periodic { first_ns, .. } = wakes {
+                self.visit(number as usize).next_ns = first_ns;
+                let at = self.core.timer_comes(first_ns);
+                self.clock.events.push(at, Due::Wake(task));
+            }
+        }
+    }
+
+    fn visit(&mut self, number: usize) -> &mut Visit {
+        let threads = self.threads.as_mut().expect("there are threads");
+        &mut threads.visits[number]
+    }
+
+    /// A thread goes on: it uses the CPU time of its visit, then sleeps to the next.
+    pub(crate) fn thread_step(&mut self, number: usize, task: TaskId) -> Next {
+        let Some(threads) = &self.threads else { return Next::Call };
+        let KernelThread { wakes, run_ns, .. } = threads.described[number];
+        let (now, tick) = (self.core.now, self.next_tick());
+        let visit = self.visit(number);
+        visit.has_worked = !visit.has_worked;
+        if visit.has_worked {
+            return Next::Busy(run_ns);
+        }
+        let next = match wakes {
+            ThreadWakes::Periodic { period_ns, .. } => {
+                let missed = now.saturating_sub(visit.next_ns) / period_ns;
+                visit.next_ns = visit.next_ns.saturating_add((missed + 1) * period_ns);
+                Some(visit.next_ns)
+            }
+            ThreadWakes::AfterExit { ticks } => {
+                visit.nr_due = visit.nr_due.saturating_sub(1);
+                if visit.nr_due == 0 && std::mem::take(&mut visit.is_asked_again) {
+                    visit.nr_due = ticks;
+                }
+                (visit.nr_due > 0).then_some(tick)
+            }
+        };
+        if let Some(next) = next {
+            let at = self.core.timer_comes(next);
+            self.clock.events.push(at, Due::Wake(task));
+        }
+        self.tasks[task].waiting = Waiting::Event;
+        Next::Block(TaskState::Sleeping)
+    }
+
+    /// A task has exited.
+    pub(crate) fn threads_see_exit(&mut self) {
+        let Some(threads) = &self.threads else { return };
+        for number in 0..threads.nr() {
+            let Some(threads) = &self.threads else { return };
+            let ThreadWakes::AfterExit { ticks } = threads.described[number as usize].wakes else {
+                continue;
+            };
+            let at = self.core.timer_comes(self.next_tick());
+            let visit = self.visit(number as usize);
+            if visit.nr_due > 0 {
+                visit.is_asked_again = true;
+            } else {
+                visit.nr_due = ticks;
+                self.clock.events.push(at, Due::Wake(TaskId(number)));
+            }
+        }
+    }
+
+    fn next_tick(&self) -> Nanos {
+        (self.core.now / self.core.tick_nsec + 1).saturating_mul(self.core.tick_nsec)
+    }
+}
