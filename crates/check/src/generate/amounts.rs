@@ -14,10 +14,11 @@ const ROUND: [Nanos; 9] =
     [10 * US, 50 * US, 100 * US, 200 * US, MS, 2 * MS, 10 * MS, 20 * MS, 50 * MS];
 
 impl Draw {
-    /// A time from 1 us to 100 ms.
+    /// A time from 1 us, or what the shape allows, to 100 ms.
     pub(super) fn time(&mut self) -> Nanos {
+        let least = self.time_ns_min;
         match self.below(8) {
-            0 | 1 => self.log_uniform(US, 100 * MS),
+            0 | 1 => self.log_uniform(least, 100 * MS),
             2 => {
                 let border = match self.one_in(2) {
                     true => tick_nsec(self.hz),
@@ -28,9 +29,13 @@ impl Draw {
                     1 => border - US,
                     _ => border + US,
                 }
+                .max(least)
             }
-            3 | 4 => self.choose(&ROUND),
-            _ => self.log_uniform(10 * US, 2 * MS),
+            3 | 4 => {
+                let first = ROUND.partition_point(|time| *time < least);
+                self.choose(&ROUND[first..])
+            }
+            _ => self.log_uniform(least.max(10 * US), (20 * least).max(2 * MS)),
         }
     }
 

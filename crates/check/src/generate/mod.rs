@@ -23,7 +23,7 @@ pub use tunes::Tunes;
 use amounts::pace;
 use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::time::NSEC_PER_MSEC as MS;
+use schedlab_model::time::{NSEC_PER_MSEC as MS, NSEC_PER_USEC as US};
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, CpuId, CpuMask, CpuMax, LoopCount, Machine, Nanos, ObjectId,
     ObjectKind, ObjectSpec, Op, Release, SchedAttr, TaskSpec, Workload,
@@ -170,10 +170,11 @@ impl Features {
         Self(features.iter().fold(0, |all, feature| all | self.0 & 1 << *feature as u32))
     }
 
-    /// Each of them with one chance in two.
-    fn some(self, stream: &mut Stream) -> Self {
-        // DEADLINE is rarer: few schedulers know it.
-        let rare = (stream.next_u64() as u32) | !(1 << Feature::Deadline as u32);
+    /// Each of them with one chance in two; SCHED_DEADLINE with half of it if it is rare.
+    fn some(self, stream: &mut Stream, deadline_is_rare: bool) -> Self {
+        let drawn = stream.next_u64() as u32;
+        let rare =
+            if deadline_is_rare { drawn | !(1 << Feature::Deadline as u32) } else { u32::MAX };
         Self(self.0 & stream.next_u64() as u32 & rare)
     }
 }
@@ -187,6 +188,10 @@ pub struct Shape {
     pub cpus_max: u32,
     /// Most kinds of task, at least 1.
     pub tasks_max: u32,
+    /// Shortest run, sleep or period (ns), from 1 us to 10 ms.
+    pub time_ns_min: Nanos,
+    /// Shortest duration of a run (ns), if `steps_max` allows it.
+    pub duration_ns_min: Nanos,
     /// Longest duration of a run (ns).
     pub duration_ns_max: Nanos,
     /// About how many steps all tasks together may take: it bounds the time that a run takes.
@@ -196,6 +201,8 @@ pub struct Shape {
     /// Whether one case of four has tasks with equal attributes and the longest duration: only such
     /// cases show that a scheduler starves a task without reason.
     pub has_equals: bool,
+    /// Whether SCHED_DEADLINE is half as frequent as other features: few schedulers know it.
+    pub deadline_is_rare: bool,
 }
 
 impl Default for Shape {
@@ -204,10 +211,13 @@ impl Default for Shape {
             features: Features::ALL,
             cpus_max: 8,
             tasks_max: 6,
+            time_ns_min: US,
+            duration_ns_min: 0,
             duration_ns_max: 2_000 * MS,
             steps_max: 20_000,
             tunes: Tunes::NONE,
             has_equals: false,
+            deadline_is_rare: true,
         }
     }
 }
@@ -215,7 +225,7 @@ impl Default for Shape {
 /// The case of `seed`, within `shape`.
 pub fn generate(shape: &Shape, seed: u64) -> Case {
     let mut stream = Stream::new(seed, Purpose::Experiment, 1);
-    let mut features = shape.features.some(&mut stream);
+    let mut features = shape.features.some(&mut stream, shape.deadline_is_rare);
     // A stream of its own: the other cases are those of a shape without equals.
     let is_equal = shape.has_equals && Stream::new(seed, Purpose::Experiment, 5).below(4) == 0;
     if is_equal {
@@ -226,6 +236,7 @@ pub fn generate(shape: &Shape, seed: u64) -> Case {
         features,
         nr_cpus: 1,
         hz: 250,
+        time_ns_min: shape.time_ns_min.clamp(US, 10 * MS),
         workload: empty(seed),
         pins_all: false,
         is_equal,
@@ -267,6 +278,7 @@ struct Draw {
     features: Features,
     nr_cpus: u32,
     hz: u32,
+    time_ns_min: Nanos,
     workload: Workload,
     /// Every task is pinned to a CPU.
     pins_all: bool,
@@ -390,6 +402,7 @@ impl Draw {
         let affordable = shape.steps_max.saturating_mul(1_000 * MS) / steps_per_sec;
         let most = affordable.clamp(20 * MS, shape.duration_ns_max.max(20 * MS));
         let wanted = self.choose(&[50, 100, 200, 400, 1_000, 2_000]) * MS;
+        let wanted = wanted.max(shape.duration_ns_min);
         let wanted = if self.is_equal { shape.duration_ns_max } else { wanted };
         self.workload.duration_ns = Some(wanted.min(most) / MS * MS);
         debug_assert_eq!(self.workload.check(machine.nr_cpus()), Ok(()));

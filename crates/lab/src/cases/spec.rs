@@ -6,6 +6,7 @@ use crate::axis::Seeds;
 use crate::claims::{Pairs, Within};
 use crate::study::Shift;
 use schedlab_check::{Case, Feature, Features, Shape, generate};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_USEC};
 use schedlab_model::{Amount, KernelVersion, Release};
 use schedlab_run::StudyError;
 use schedlab_workload::units;
@@ -48,8 +49,14 @@ pub struct CaseSet {
     /// Greatest number of CPUs. With 2 or more, every case must have at least 2.
     #[serde(default = "one")]
     pub cpus: u32,
+    /// Shortest run, sleep and period of a task, such as `100us`, up to `10ms`.
+    #[serde(default = "step")]
+    pub step: String,
     /// Longest run, such as `1s`.
     pub duration: String,
+    /// Shortest run, if `steps` allows it.
+    #[serde(default = "none")]
+    pub duration_least: String,
     /// About how many steps all tasks of a case may take.
     #[serde(default = "steps")]
     pub steps: u64,
@@ -67,6 +74,14 @@ const fn one() -> u32 {
 
 const fn steps() -> u64 {
     2_000
+}
+
+fn step() -> String {
+    "1us".into()
+}
+
+fn none() -> String {
+    "0s".into()
 }
 
 /// A number that is compared in every case, with its tolerance.
@@ -175,9 +190,15 @@ impl CaseSet {
     }
 
     fn shape(&self) -> Result<Shape, StudyError> {
-        let duration_ns_max = units::parse_duration(&self.duration).map_err(|error| {
-            StudyError::new(format!("`duration`: {error}"), "").below("duration")
-        })?;
+        let time = |text: &str, key: &'static str| {
+            units::parse_duration(text)
+                .map_err(|error| StudyError::new(format!("`{key}`: {error}"), "").below(key))
+        };
+        let time_ns_min = time(&self.step, "step")?;
+        if !(NSEC_PER_USEC..=10 * NSEC_PER_MSEC).contains(&time_ns_min) {
+            let text = format!("`step` is {}", self.step);
+            return Err(StudyError::new(text, "allowed are 1us to 10ms").below("step"));
+        }
         let mut features = LEFT_OUT.into_iter().fold(Features::ALL, Features::without);
         if self.cpus == 1 {
             for feature in [Feature::Smp, Feature::Affinity, Feature::Cpusets] {
@@ -187,8 +208,11 @@ impl CaseSet {
         Ok(Shape {
             features,
             cpus_max: self.cpus,
-            duration_ns_max,
+            time_ns_min,
+            duration_ns_min: time(&self.duration_least, "duration_least")?,
+            duration_ns_max: time(&self.duration, "duration")?,
             steps_max: self.steps,
+            deadline_is_rare: false,
             ..Shape::default()
         })
     }
