@@ -95,16 +95,7 @@ pub extern "C" fn current_comm(to: u64, size: u32) -> i64 {
 }
 
 pub extern "C" fn per_cpu_ptr(p: u64, cpu: u32) -> u64 {
-    ok(with(|k, run| {
-        if p != run.runqueues && p != run.cpufreq {
-            return Err("bpf_per_cpu_ptr of anything but runqueues and cpufreq_cpu_data".into());
-        }
-        match cpu >= run.nr_cpus {
-            true => Ok(0),
-            false if p == run.cpufreq => Ok(p + u64::from(cpu) * 8),
-            false => run.rq(k, cpu),
-        }
-    }))
+    ok(with(|k, run| run.per_cpu(k, p, cpu)))
 }
 
 pub extern "C" fn this_cpu_ptr(p: u64) -> u64 {

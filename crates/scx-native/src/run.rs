@@ -110,9 +110,11 @@ pub struct Run {
     rqs: Vec<Block>,
     masks: Masks,
     /// Address of the run time's `runqueues`.
-    pub runqueues: u64,
+    runqueues: u64,
     /// Address of the run time's `cpufreq_cpu_data`: a pointer for each CPU.
-    pub cpufreq: u64,
+    cpufreq: u64,
+    /// Address of the run time's `__preempt_count`: a number for each CPU.
+    preempt_count: u64,
     /// CPUs.
     pub nr_cpus: u32,
     /// CPUs by topology; empty until `ops.init`.
@@ -156,7 +158,7 @@ impl Run {
         let rq_layout = RqLayout::read(&program, &image)?;
         let at = |name| program.run_time_symbol(name).map(|at| image.address(RUN_TIME, at.0, at.1));
         let (runqueues, cpufreq) = (at("runqueues")?, at("cpufreq_cpu_data")?);
-        let call_at = at("schedlab_call")?;
+        let (call_at, preempt_count) = (at("schedlab_call")?, at("__preempt_count")?);
         let mask = || zone.block(std::mem::size_of::<[u64; 16]>());
         let mut this = Self {
             lines: Arc::new(Lines::new(Arc::clone(&program), image.clone(), stack.clone())),
@@ -187,6 +189,7 @@ impl Run {
             },
             runqueues,
             cpufreq,
+            preempt_count,
             nr_cpus,
             cids: Cids::default(),
             flags: 0,
@@ -364,6 +367,27 @@ impl Run {
         let spare = self.spare.values().flatten().filter(|block| block.address() <= at);
         let spare = spare.map(|block| of(block, true));
         spare.chain(live).max_by_key(|(start, ..)| *start)
+    }
+
+    /// The part of a kernel's variable `p` that belongs to a CPU; 0: there is no such CPU.
+    pub fn per_cpu(&mut self, k: &mut Kernel<'_>, p: u64, cpu: u32) -> Result<u64, String> {
+        match p {
+            _ if p != self.runqueues && p != self.cpufreq && p != self.preempt_count => {
+                Err("bpf_per_cpu_ptr of anything but runqueues, cpufreq_cpu_data and \
+                     __preempt_count"
+                    .into())
+            }
+            _ if cpu >= self.nr_cpus => Ok(0),
+            _ if p == self.cpufreq => Ok(p + u64::from(cpu) * 8),
+            _ if p == self.preempt_count => {
+                let count = if k.this_cpu() == CpuId(cpu) { k.preempt_count() } else { 0 };
+                let at = p + u64::from(cpu) * 4;
+                // SAFETY: the run time has a number for each CPU.
+                unsafe { put(at, count) };
+                Ok(at)
+            }
+            _ => self.rq(k, cpu),
+        }
     }
 
     /// `struct rq` of a CPU, up to date.

@@ -5,11 +5,14 @@
 #[path = "../../scx/tests/support/mod.rs"]
 mod support;
 
-use schedlab_model::{EventKind, Nanos, SchedAttr};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{EventKind, Nanos, Op, SchedAttr, TaskSpec};
 use schedlab_scx::Ops;
-use schedlab_scx_native::{CompileOptions, NativeScheduler, find_clang};
+use schedlab_scx::inspect::{Value, Wanted, WantedMaps};
+use schedlab_scx_native::{CompileOptions, Inspector, NativeScheduler, find_clang};
 use std::path::Path;
-use support::{Case, MS, Ran, hog, nice};
+use std::sync::Arc;
+use support::{Case, MS, Ran, hog, nice, sleeper, task};
 
 fn compile(name: &str) -> Option<NativeScheduler> {
     find_clang().map_err(schedlab_testing::skip).ok()?;
@@ -67,6 +70,28 @@ fn weights_decide_and_options_count() {
     assert!((2.7..3.4).contains(&ratio), "{shared:?}");
     let equal = time(&set(&weighted, "fifo", "true"));
     assert!(equal.iter().all(|ns| ns.abs_diff(equal[0]) <= 20 * MS), "{equal:?}");
+}
+
+#[test]
+fn interrupts_are_told_from_tasks() {
+    let Some(scheduler) = compile("interrupts.bpf.c") else { return };
+    let names = ["nr_from_task", "nr_from_timer", "nr_ticks", "nr_expired"];
+    let names = names.map(str::to_owned).to_vec();
+    let maps = Some(WantedMaps { names, elements: 1 });
+    let inspector = Arc::new(Inspector::new(Wanted { maps, ..Wanted::default() }));
+    let parent = ProgramBuilder::new().run(5 * MS).op(Op::Fork { task: 2 }).op(Op::JoinAll).build();
+    let child = ProgramBuilder::new().run(3 * MS).build();
+    let tasks = vec![
+        sleeper("sleeper", nice(0), 4 * MS, MS),
+        task("parent", nice(0), parent),
+        TaskSpec { instances: 0, ..TaskSpec::new("child", child) },
+    ];
+    run(&scheduler.inspected_by(&inspector), &Case::new(2, 50, tasks)).outcome();
+    let state = inspector.take().state.unwrap();
+    assert_eq!(state.variables.len(), 4);
+    for variable in &state.variables {
+        assert!(matches!(variable.value, Value::Unsigned(1..)), "{variable:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::kernel::{Kernel, TIMER_OF_CORE};
 use super::kick::TIMER_KICK;
 use super::ops::{Callback, Ops};
 use super::options::ExtOptions;
-use super::state::{ExtState, Status};
+use super::state::{ExtState, Interrupt, Status};
 use super::task::{ExtTask, Life, weight};
 use super::watchdog::TIMER_WATCHDOG;
 use schedlab_model::trace::DispatchQueue;
@@ -29,6 +29,12 @@ use schedlab_sched::{
 const TIMER_LOAD: u64 = TIMER_OF_CORE | 2;
 /// The timer of unloading.
 const TIMER_UNLOAD: u64 = TIMER_OF_CORE | 3;
+
+/// The interrupt that a wake-up is part of: without a waker, a timer's or a device's.
+fn interrupt_of(flags: WakeFlags) -> Interrupt {
+    let by_task = flags.waker.is_some() || flags.is_fork();
+    if by_task { Interrupt::None } else { Interrupt::Hard }
+}
 
 /// The class.
 pub struct ExtClass {
@@ -238,15 +244,21 @@ impl SchedClass for ExtClass {
     ) -> CpuId {
         let kind = if flags.is_fork() { WAKE_FORK } else { WAKE_TTWU };
         let wake_flags = kind | if flags.sync { WAKE_SYNC } else { 0 };
-        self.on(core, flags.this_cpu, false).select_cpu(task, prev, wake_flags)
+        let mut ext = self.on(core, flags.this_cpu, false);
+        ext.within(interrupt_of(flags));
+        ext.select_cpu(task, prev, wake_flags)
     }
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let enq_flags = self.enq_flags(task, flags);
         let is_wakeup = flags.wakeup || flags.initial;
-        let this_cpu = if is_wakeup { core.wake_flags.this_cpu } else { cpu };
+        let (this_cpu, interrupt) = match is_wakeup {
+            true => (core.wake_flags.this_cpu, interrupt_of(core.wake_flags)),
+            false => (cpu, Interrupt::None),
+        };
         let is_move = flags.migrated && !is_wakeup;
         let mut ext = self.on(core, this_cpu, true);
+        ext.within(interrupt);
         ext.k.state.context.rq = Some(cpu);
         ext.enqueue(cpu, task, enq_flags, is_move);
     }
@@ -362,6 +374,7 @@ impl SchedClass for ExtClass {
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         let mut ext = self.on(core, cpu, true);
+        ext.within(Interrupt::Hard);
         ext.tick(cpu, curr);
         ext.settle();
     }
@@ -489,6 +502,7 @@ impl SchedClass for ExtClass {
                 let Some(timer) = set.filter(|timer| timer.at == now) else { return };
                 ext.k.state.timers.remove(&token);
                 ext.on(timer.cpu, false);
+                ext.within(Interrupt::Soft);
                 if ext.k.state.live.0 != 0 {
                     ext.call(Callback::Timer, |ops, k| ops.timer(k, token));
                 }

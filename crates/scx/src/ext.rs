@@ -8,7 +8,7 @@
 use super::consts::ENQ_REENQ;
 use super::kernel::Kernel;
 use super::ops::{Callback, Ops, OpsFault};
-use super::state::{Context, Direct, Status};
+use super::state::{Context, Interrupt, Status};
 use schedlab_model::{CpuId, TaskId};
 
 /// The scheduler and the core that calls it.
@@ -65,8 +65,12 @@ impl Ext<'_> {
 
     /// Sets the CPU on which callbacks are executed, and whether its run queue is held.
     pub fn on(&mut self, cpu: CpuId, is_held: bool) {
-        let rq = is_held.then_some(cpu);
-        self.k.state.context = Context { callback: None, cpu, rq, direct: Direct::No };
+        self.k.state.context = Context::new(cpu, is_held.then_some(cpu));
+    }
+
+    /// Executes callbacks in this interrupt, until [`Self::on`] is called again.
+    pub fn within(&mut self, interrupt: Interrupt) {
+        self.k.state.context.interrupt = interrupt;
     }
 
     /// Whether work is pending until the run queue is released.

@@ -316,6 +316,12 @@ impl Kernel<'_> {
         self.core.rq(self.state.context.cpu).curr
     }
 
+    /// What the kernel's `preempt_count()` says of interrupts, on the CPU that executes the
+    /// callback. Left out: how often preemption is disabled.
+    pub fn preempt_count(&self) -> u32 {
+        self.state.context.interrupt.preempt_count()
+    }
+
     /// A random number of the run's own stream (`bpf_get_prandom_u32`).
     pub fn prandom_u32(&mut self) -> u32 {
         self.core.random.next_u64() as u32

@@ -96,6 +96,37 @@ pub struct Context {
     pub rq: Option<CpuId>,
     /// The task that may be inserted directly.
     pub direct: Direct,
+    /// The interrupt that it is part of.
+    pub interrupt: Interrupt,
+}
+
+impl Context {
+    /// No callback, executed on `cpu` for a task.
+    pub const fn new(cpu: CpuId, rq: Option<CpuId>) -> Self {
+        Self { callback: None, cpu, rq, direct: Direct::No, interrupt: Interrupt::None }
+    }
+}
+
+/// The interrupt in which a callback is executed (include/linux/preempt.h).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interrupt {
+    /// None: a task's own call, or the scheduler's (`in_task()`).
+    None,
+    /// The end of an interrupt (`in_serving_softirq()`): timers of the scheduler.
+    Soft,
+    /// The interrupt itself (`in_hardirq()`): ticks, and wake-ups by timers and devices.
+    Hard,
+}
+
+impl Interrupt {
+    /// What it adds to the kernel's `preempt_count()`.
+    pub const fn preempt_count(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Soft => 1 << 8,
+            Self::Hard => 1 << 16,
+        }
+    }
 }
 
 /// The task that `ops.select_cpu` or `ops.enqueue` may insert.
@@ -276,7 +307,7 @@ impl ExtState {
             exit: None,
             locator: None,
             fault: None,
-            context: Context { callback: None, cpu: CpuId(0), rq: None, direct: Direct::No },
+            context: Context::new(CpuId(0), None),
             is_shown: false,
             buffer: Vec::new(),
             max_batch,

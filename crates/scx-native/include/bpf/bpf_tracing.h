@@ -8,6 +8,10 @@
 
 #include <bpf/bpf_helpers.h>
 
+/* Headers of scx ask this before they read the kernel's preempt_count(). */
+#define bpf_target_x86
+#define bpf_target_defined
+
 /*
  * Programs that are attached to functions of the kernel name their context `ctx`. The model calls
  * none of them; callbacks are called without this last argument and do not use it.

@@ -52,6 +52,9 @@ const unsigned char schedlab_zeroes[4096] __attribute__((aligned(16)));
 /* Frequency drivers: the model has none. */
 struct cpufreq_policy *cpufreq_cpu_data[SCHEDLAB_NR_CPUS];
 
+/* Tells interrupts from tasks (bpf_in_hardirq() of scx). bpf_this_cpu_ptr() fills it in. */
+int __preempt_count[SCHEDLAB_NR_CPUS];
+
 /* Stands for the kernel's per-CPU variable; bpf_per_cpu_ptr() gives the struct of a CPU. */
 struct rq runqueues;
 
