@@ -8,8 +8,9 @@
 //! A scheduler may kick an idle CPU at each of its dispatches, or let each task that it preempts
 //! preempt another one. In a kernel the CPU spins or switches back and forth, and time passes. Here
 //! a CPU that was kicked [`AT_ONCE`] times at one instant takes the next kick [`LATER_NS`] later,
-//! and from then on one at a time, until a kick comes later than that. A CPU that switches takes
-//! the interrupt only after the switch. Kicks of a task that has run since its switch do not count.
+//! and from then on one at a time, until a kick comes later than that. The delay of the machine's
+//! timers adds to [`LATER_NS`]. A CPU that switches takes the interrupt only after the switch.
+//! Kicks of a task that has run since its switch do not count.
 
 use super::kernel::{Kernel, TIMER_OF_CORE};
 use schedlab_model::{CpuId, Nanos};
@@ -34,7 +35,7 @@ pub struct FruitlessKicks {
 }
 
 impl FruitlessKicks {
-    /// Counts a kick at `now`, of a CPU that takes late ones after `later_ns`. Returns whether the
+    /// Counts a kick at `now`, of a CPU that takes late ones within `later_ns`. Returns whether the
     /// CPU takes it at once.
     fn takes(&mut self, now: Nanos, later_ns: Nanos) -> bool {
         let is_first = now != self.at;
@@ -58,7 +59,9 @@ impl Kernel<'_> {
             }
             None => (true, LATER_NS),
         };
-        if is_fruitless && !self.state.cpu_mut(cpu).fruitless_kicks.takes(now, later_ns) {
+        // The timer of late kicks comes as late as any other of the machine.
+        let within_ns = later_ns + self.core.timer_delay_ns;
+        if is_fruitless && !self.state.cpu_mut(cpu).fruitless_kicks.takes(now, within_ns) {
             self.state.late_kicks.insert(cpu);
             self.core.start_timer(now + later_ns, TIMER_KICK);
             return;

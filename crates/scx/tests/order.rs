@@ -627,27 +627,31 @@ fn custody_of_7_1() {
     assert_eq!(run.log.of(&["dequeue"]).len(), enqueued - 1);
 }
 
-/// A kick with SCX_KICK_PREEMPT ends the slice of what runs there.
-/// In a kernel time passes while CPUs preempt each other.
+/// In a kernel time passes while CPUs preempt each other. Where timers come late, so do kicks.
 #[test]
 fn cpus_that_preempt_each_other_go_on() {
-    let ops = Script {
-        init: Some(Box::new(|k| k.create_dsq(SHARED, -1))),
-        enqueue: Some(Box::new(|k, p, flags| {
-            k.dsq_insert(p, SHARED, SLICE_DFL, flags);
-            let cpu = k.this_cpu().0 as i32;
-            k.kick_cpu(1 - cpu, KICK_PREEMPT);
-        })),
-        dispatch: Some(Box::new(|k, _, _| {
-            k.dsq_move_to_local(SHARED);
-        })),
-        ..Script::default()
+    let nr_switches = |timer_delay_ns| {
+        let ops = Script {
+            init: Some(Box::new(|k| k.create_dsq(SHARED, -1))),
+            enqueue: Some(Box::new(|k, p, flags| {
+                k.dsq_insert(p, SHARED, SLICE_DFL, flags);
+                let cpu = k.this_cpu().0 as i32;
+                k.kick_cpu(1 - cpu, KICK_PREEMPT);
+            })),
+            dispatch: Some(Box::new(|k, _, _| {
+                k.dsq_move_to_local(SHARED);
+            })),
+            ..Script::default()
+        };
+        let hogs = ["a", "b", "c"].map(|name| hog(name, nice(0)));
+        let mut case = Case::new(2, 25, hogs.into());
+        case.machine.costs.timer_delay_ns = timer_delay_ns;
+        case.run(ops, Default::default()).outcome().nr_switches
     };
-    let case = Case::new(2, 25, vec![hog("a", nice(0)), hog("b", nice(0)), hog("c", nice(0))]);
-    let run = case.run(ops, Default::default());
-    // Each of the two takes a kick every microsecond from 20 ms on.
-    let nr_switches = run.outcome().nr_switches;
-    assert!((5_000..30_000).contains(&nr_switches), "{nr_switches}");
+    // Each of the two takes a kick every microsecond from 20 ms on, or every 21 us.
+    let [exact, late] = [0, 20_000].map(nr_switches);
+    assert!((5_000..30_000).contains(&exact), "{exact}");
+    assert!((400..1_500).contains(&late), "{late}");
 }
 
 /// On a machine whose timers come late, those of the scheduler and of the watchdog come too.
@@ -671,6 +675,7 @@ fn late_timers_expire() {
     assert!(run.error().contains("failed to run for 30.00"), "{}", run.error());
 }
 
+/// A kick with SCX_KICK_PREEMPT ends the slice of what runs there.
 #[test]
 fn a_preempting_kick() {
     let ops = Script {
