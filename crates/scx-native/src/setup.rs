@@ -21,7 +21,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("beerland", include_str!("../setups/beerland.toml")),
     ("bpfland", include_str!("../setups/bpfland.toml")),
     ("cake", include_str!("../setups/cake.toml")),
-    ("chaos", include_str!("../setups/p2dq.toml")),
+    ("chaos", include_str!("../setups/chaos.toml")),
     ("cosmos", include_str!("../setups/cosmos.toml")),
     ("flash", include_str!("../setups/flash.toml")),
     ("forge", include_str!("../setups/forge.toml")),

@@ -174,6 +174,10 @@ impl<'a> Machine<'a> {
                 let words = self.mask(&all).into_iter().flat_map(u64::to_le_bytes);
                 return Ok(Known::List(words.map(|byte| Known::Number(byte.into())).collect()));
             }
+            "one_llc" => {
+                let nr = self.ids(Part::Llc).len();
+                return Ok(Known::Number(i128::from(nr == 1)));
+            }
             "one_word" => return Ok(Known::Number(i128::from(self.topology.nr_cpus() <= 64))),
             _ => {}
         }
@@ -184,7 +188,7 @@ impl<'a> Machine<'a> {
         let Some((what, part)) = word.split_once(" of ") else {
             return Err(format!(
                 "no word {word:?}: cpus, cores, llcs, nodes, last_cpu, smt, threads, hz, tick_ns, \
-                 one_word, all8, and `X of cpu` are possible"
+                 one_llc, one_word, all8, and `X of cpu` are possible"
             ));
         };
         let part = Part::of(part)?;
@@ -223,14 +227,18 @@ mod tests {
     use schedlab_model::machine::Shape;
 
     /// Two nodes of two caches of two cores of two threads.
-    fn topology() -> Topology {
-        Topology::regular(Shape {
+    fn shape() -> Shape {
+        Shape {
             nodes: 2,
             llcs_per_node: 2,
             cores_per_llc: 2,
             threads_per_core: 2,
             siblings_apart: true,
-        })
+        }
+    }
+
+    fn topology() -> Topology {
+        Topology::regular(shape())
     }
 
     fn known(word: &str, machine: &Machine<'_>) -> Known {
@@ -248,6 +256,9 @@ mod tests {
         let counts = ["cpus", "cores", "llcs", "nodes", "smt", "threads", "hz", "last_cpu"];
         let counts: Vec<Known> = counts.iter().map(|word| known(word, &machine)).collect();
         assert_eq!(Known::List(counts), list(&[16, 8, 4, 2, 1, 2, 250, 15]));
+        assert_eq!(known("one_llc", &machine), Known::Number(0));
+        let one = Topology::regular(Shape { nodes: 1, llcs_per_node: 1, ..shape() });
+        assert_eq!(known("one_llc", &Machine::new(&one, 250)), Known::Number(1));
         assert_eq!(known("node of llc", &machine), list(&[0, 0, 1, 1]));
         assert_eq!(known("cpus of node", &machine), list(&[8, 8]));
         assert_eq!(
