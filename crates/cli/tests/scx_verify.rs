@@ -157,6 +157,34 @@ fn the_simulator_says_what_no_kernel_has_verified() {
     assert_eq!(warnings("rr"), [""; 0], "a scheduler of this program");
 }
 
+/// The verifier sees the constants that a scheduler has in a run: one that loops for ever with its
+/// own constant is accepted with its setup, which is next to the source or named.
+#[test]
+fn a_setup_is_applied_before_the_verifier_looks() {
+    if !kernel_ready(KERNEL) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = new_scheduler(dir.path(), "if (is_endless) for (;;) salt++;");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(
+        &path,
+        text.replace("u64 salt", "const volatile bool is_endless = 1;\nu64 salt"),
+    )
+    .unwrap();
+    let file = path.to_str().unwrap();
+    let (without, exit) = verdict(file, &[]);
+    assert_eq!((&without["setup"], exit), (&Value::Null, 1), "{without}");
+    let setup = dir.path().join("mine.toml");
+    std::fs::write(&setup, "[variables]\nis_endless = false\n").unwrap();
+    let (named, exit) = verdict(file, &["--scx-setup", setup.to_str().unwrap()]);
+    assert_eq!((&named["setup"], exit), (&Value::from(setup.to_str().unwrap()), 0), "{named}");
+    std::fs::copy(&setup, dir.path().join("new.setup.toml")).unwrap();
+    let done = schedlab(&["scx", "verify", file, "--kernel", KERNEL]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("new.setup.toml) on 6.18."), "{}", done.stdout);
+}
+
 #[test]
 fn wrong_requests_are_refused_by_name() {
     let refused = |args: &[&str], words: &str| {
@@ -173,8 +201,16 @@ fn wrong_requests_are_refused_by_name() {
     refused(&["cfs", "--kernel", KERNEL], "known: fifo, rr");
     refused(&["rr", "--kernel", "9.9"], "no kernel is called");
     refused(&["rr", "--kernel", KERNEL, "--set", "slize=1"], "no option \"slize\"");
-    refused(&["rr", "--kernel", KERNEL, "--scx-setup", "x.toml"], "--scx-setup");
+    refused(&["rr", "--kernel", KERNEL, "--scx-setup", "x.toml"], "rr is built in and needs none");
     let dir = tempfile::tempdir().unwrap();
+    let good = new_scheduler(dir.path(), "");
+    let (good, wrong) = (good.to_str().unwrap(), dir.path().join("wrong.toml"));
+    std::fs::write(&wrong, "[variables]\nslice = 1\n").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    refused(
+        &[good, "--kernel", KERNEL, "--scx-setup", wrong],
+        "variable slice: the scheduler has none",
+    );
     let text = dir.path().join("x.bpf.o");
     std::fs::write(&text, "no object").unwrap();
     refused(&[text.to_str().unwrap(), "--kernel", KERNEL], "no BPF object");

@@ -95,8 +95,9 @@ pub const PAUSE_IN_TWO_SECONDS: u8 = 0x0e;
 pub enum Request {
     /// To run a workload.
     Run(GuestRequest),
-    /// To load each program of a scheduler, and to return the verifier's log.
-    Verify(ExtRequest),
+    /// To load each program of a scheduler, with what its user program would set, and to return the
+    /// verifier's log.
+    Verify(ExtRequest, Option<ReadySetup>),
     /// To run a workload while a program has its scheduler loaded.
     RunUnder(GuestRequest, SchedulerCommand),
     /// To run a workload under the request's scheduler, with what its user program would set.
@@ -119,7 +120,9 @@ impl Request {
     pub fn encode(&self) -> Message {
         match self {
             Self::Run(request) => Message { kind: kind::RUN, bytes: bytes_of(request) },
-            Self::Verify(request) => Message { kind: kind::VERIFY, bytes: bytes_of(request) },
+            Self::Verify(request, setup) => {
+                Message { kind: kind::VERIFY, bytes: bytes_of(&(request, setup)) }
+            }
             Self::RunUnder(request, command) => {
                 Message { kind: kind::RUN_UNDER, bytes: bytes_of(&(request, command)) }
             }
@@ -134,7 +137,8 @@ impl Request {
     pub fn decode(message: &Message) -> std::io::Result<Self> {
         match message.kind {
             kind::RUN => borsh::from_slice(&message.bytes).map(Self::Run),
-            kind::VERIFY => borsh::from_slice(&message.bytes).map(Self::Verify),
+            kind::VERIFY => borsh::from_slice(&message.bytes)
+                .map(|(request, setup)| Self::Verify(request, setup)),
             kind::RUN_UNDER => borsh::from_slice(&message.bytes)
                 .map(|(request, command)| Self::RunUnder(request, command)),
             kind::RUN_SET_UP => borsh::from_slice(&message.bytes)
@@ -412,7 +416,8 @@ mod tests {
         let command = SchedulerCommand { argv: vec!["x".into(), "-v".into()], files: vec![file] };
         let mut requests = vec![
             Request::Run(request()),
-            Request::Verify(ext),
+            Request::Verify(ext.clone(), None),
+            Request::Verify(ext, Some(ReadySetup::default())),
             Request::RunUnder(request(), command),
         ];
         for builtin in schedlab_workload::BUILTINS {

@@ -107,9 +107,9 @@ fn act(message: Message, trace: &mut Vec<u8>, reply: &mut GuestReply) -> Result<
             let scheduler = Scheduler::Program(Running::start(command)?);
             reply.result = Some(play(request, scheduler, trace, reply)?);
         }
-        Request::Verify(ext) => {
+        Request::Verify(ext, setup) => {
             let source = scheduler::keep(&ext)?;
-            let log = ext::verify(&source, &Build::default(), &ext.options);
+            let log = ext::verify(&source, &Build::default(), &ext.options, setup.as_ref());
             reply.verified = Some(log.map_err(LaneError::from)?);
         }
     }

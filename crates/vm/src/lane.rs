@@ -372,7 +372,7 @@ impl VmLane {
         }
         let mut setup = self.setup(nr_cpus, kernel)?;
         let (ready, setup_warning) = match &ext {
-            Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel)?,
+            Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel, false)?,
             None => (None, None),
         };
         if ready.is_some() || command.is_some() {
@@ -403,11 +403,12 @@ impl VmLane {
     }
 
     /// What is set in place of the user program of a scheduler's file.
-    fn scheduler_setup(
+    pub(crate) fn scheduler_setup(
         &self,
         request: &ExtRequest,
         nr_cpus: u32,
         kernel: &str,
+        is_for_verifier: bool,
     ) -> Result<(Option<ReadySetup>, Option<Warning>), VmError> {
         let is_file = matches!(ext::Source::parse(&request.name), ext::Source::File(_));
         let hz = match is_file {
@@ -415,7 +416,7 @@ impl VmLane {
             false => 0,
         };
         let file = self.options.setup.as_deref();
-        setup::of_request(request, self.find_setup, file, (nr_cpus, hz))
+        setup::of_request(request, self.find_setup, file, (nr_cpus, hz), is_for_verifier)
     }
 }
 
@@ -425,7 +426,7 @@ fn without_object(mut request: Request) -> (Request, String) {
     let object = match &mut request {
         Request::Run(GuestRequest { ext: Some(ext), .. })
         | Request::RunSetUp(GuestRequest { ext: Some(ext), .. }, _)
-        | Request::Verify(ext) => sha256(&std::mem::take(&mut ext.object)),
+        | Request::Verify(ext, _) => sha256(&std::mem::take(&mut ext.object)),
         Request::RunUnder(_, command) => {
             let files = std::mem::take(&mut command.files);
             let sums =

@@ -24,6 +24,8 @@ pub struct SetupQuery<'a> {
     pub topology: &'a Topology,
     /// Its ticks a second.
     pub hz: u32,
+    /// Whether the scheduler is only verified, which one needs no user program for that decides.
+    pub is_for_verifier: bool,
 }
 
 /// Finds the setup of a scheduler; `None`: there is none.
@@ -41,6 +43,7 @@ pub(crate) fn of_request(
     find: FindSetup,
     file: Option<&Path>,
     (nr_cpus, hz): (u32, u32),
+    is_for_verifier: bool,
 ) -> Result<(Option<ReadySetup>, Option<Warning>), VmError> {
     const ADVICE: &str = "--scheduler-cmd runs that command instead, --scx-setup applies a setup.";
     let Source::File(source) = Source::parse(&request.name) else {
@@ -59,7 +62,8 @@ pub(crate) fn of_request(
     };
     let topology = Topology::flat(nr_cpus);
     let (scheduler, source) = (&found.name, source.as_path());
-    let setup = find(&SetupQuery { scheduler, source, file, topology: &topology, hz })?;
+    let setup =
+        find(&SetupQuery { scheduler, source, file, topology: &topology, hz, is_for_verifier })?;
     let missing = found.missing_setup().filter(|_| setup.is_none());
     let warning =
         missing.map(|what| Warning::scx_no_setup(&request.name, &what.to_string(), ADVICE));

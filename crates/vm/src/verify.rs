@@ -17,6 +17,7 @@ use schedlab_host::ext::Build;
 use schedlab_host::ext::verdict::{ObjectLog, ProgramVerdict};
 use schedlab_run::file::write_whole;
 use schedlab_run::sha::sha256;
+use schedlab_scx_source::ReadySetup;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub struct Verdict {
     pub kernel: String,
     /// SHA-256 of the object.
     pub object_sha256: String,
+    /// The setup that took the place of its user program: a file, or `built-in: NAME`.
+    pub setup: Option<String>,
     /// Its programs, in the order of the object.
     pub programs: Vec<ProgramVerdict>,
     /// Why the rest of its programs never reached the verifier, such as a function that the kernel
@@ -67,6 +70,7 @@ impl Verdict {
             scheduler: log.scheduler.clone(),
             kernel: kernel.release.clone(),
             object_sha256,
+            setup: None,
             programs: log.programs.iter().map(ProgramVerdict::of).collect(),
             error: log.error.clone(),
         }
@@ -75,7 +79,8 @@ impl Verdict {
 
 impl VmLane {
     /// Loads each program of the scheduler `file` in a guest of the kernel called `kernel`, with
-    /// `options` set. A verdict that is stored is not asked for again, unless `again`.
+    /// `options` set, and what its user program would set on one CPU. A verdict that is stored is
+    /// not asked for again, unless `again`.
     pub fn verify(
         &self,
         file: &str,
@@ -83,18 +88,21 @@ impl VmLane {
         options: &[(String, String)],
         again: bool,
     ) -> Result<Verdict, VmError> {
-        let kernel = self.kernel(kernel)?;
+        let name = kernel;
+        let kernel = self.kernel(name)?;
         kernel.check_ext()?;
         let types = Store::new(self.cache().clone()).boot_file(&kernel)?;
         let build = Build { source: self.options.source.clone(), types };
         let request = scheduler(file, &build, options)?;
         let object_sha256 = sha256(&request.object);
-        let path = self.verdict_file(&kernel, &request)?;
+        let (setup, _) = self.scheduler_setup(&request, SETUP.nr_cpus, name, true)?;
+        let setup_origin = setup.as_ref().map(|setup| setup.origin.clone());
+        let path = self.verdict_file(&kernel, &request, setup.clone())?;
         if !again && let Some(known) = read::<Verdict>(&path) {
-            return Ok(Verdict { file: file.into(), ..known });
+            return Ok(Verdict { file: file.into(), setup: setup_origin, ..known });
         }
         self.say(&format!("{}: verifying {file}", kernel.release));
-        let reply = self.ask(&kernel, &SETUP, &Request::Verify(request).encode())?.reply;
+        let reply = self.ask(&kernel, &SETUP, &Request::Verify(request, setup).encode())?.reply;
         if let Some(error) = reply.error {
             return Err(match error.kind.as_str() {
                 "input" => VmError::Input(error.text),
@@ -104,15 +112,22 @@ impl VmLane {
         let log = reply
             .verified
             .ok_or_else(|| VmError::System("the guest gave neither a log nor an error".into()))?;
-        let verdict = Verdict::of(file, &kernel, object_sha256, &log);
+        let mut verdict = Verdict::of(file, &kernel, object_sha256, &log);
+        verdict.setup = setup_origin;
         write_whole(&path, &serde_json::to_vec_pretty(&verdict).unwrap_or_default())?;
         Ok(verdict)
     }
 
-    fn verdict_file(&self, kernel: &Kernel, request: &ExtRequest) -> Result<PathBuf, VmError> {
+    fn verdict_file(
+        &self,
+        kernel: &Kernel,
+        request: &ExtRequest,
+        setup: Option<ReadySetup>,
+    ) -> Result<PathBuf, VmError> {
         let nameless = ExtRequest { name: String::new(), ..request.clone() };
+        let setup = setup.map(|setup| ReadySetup { origin: String::new(), ..setup });
         let machine = identity::of_machine(self.qemu(&SETUP), &SETUP, kernel, self.initramfs());
-        let identity = machine.with_run(&Request::Verify(nameless).encode().bytes, "");
+        let identity = machine.with_run(&Request::Verify(nameless, setup).encode().bytes, "");
         Ok(self.cache().dir(DIR)?.join(format!("{}.json", identity.sha256())))
     }
 }

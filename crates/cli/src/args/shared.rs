@@ -153,7 +153,7 @@ impl ScxArgs {
             None => self.options_for_kernel(),
             Some(_) => Err(CliError::usage_help(
                 "--scx-setup is for runs of a scheduler",
-                "`schedlab sim`, `schedlab vm` and `schedlab load` apply setups",
+                "`schedlab sim`, `vm`, `load` and `scx verify` apply setups",
             )),
         }
     }

@@ -106,6 +106,7 @@ fn setup(source: &Source, build: &Build, file: Option<&Path>) -> CliResult<Optio
         file,
         topology: &machine.topology,
         hz: machine.hz,
+        is_for_verifier: false,
     };
     let setup = setups::find(&query).map_err(LaneError::from)?;
     match (&setup, description.missing_setup()) {

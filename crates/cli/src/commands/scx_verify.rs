@@ -15,10 +15,10 @@ use clap_complete::ArgValueCompleter;
 use schedlab_host::ext::verdict::{ProgramVerdict, Refusal};
 use schedlab_model::Nanos;
 use schedlab_run::LaneError;
+use schedlab_vm::Cache;
 use schedlab_vm::kernel::{ExtSupport, Store};
 use schedlab_vm::lane::Options;
 use schedlab_vm::verify::{Verdict, remember};
-use schedlab_vm::{Cache, VmLane};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -34,10 +34,11 @@ pub const EXAMPLES: &str = "Examples:
   schedlab scx verify ./my_sched.bpf.c
   schedlab scx verify wrr ./my_sched.bpf.o --kernel 6.18,7.0,7.2
   schedlab scx verify ./my_sched.bpf.c --set nr_cpu_ids=64
+  schedlab scx verify ./my_sched.bpf.c --scx-setup ./my_sched.toml
   schedlab scx verify ./my_sched.bpf.c --json | jq '.[].programs[] | {program, nr_insns}'
 
-Exit code 1: a kernel refuses a program. Verdicts are cached until the object, an option or the
-kernel changes. Needs qemu-system-x86_64, but neither root nor KVM.";
+Exit code 1: a kernel refuses a program. Verdicts are cached until the object, its setup, an
+option or the kernel changes. Needs qemu-system-x86_64, but neither root nor KVM.";
 
 /// Arguments of `scx verify`.
 #[derive(Debug, Args)]
@@ -75,10 +76,9 @@ pub struct VerifyArgs {
 /// Runs the command.
 pub fn verify(args: &VerifyArgs, out: &mut Out) -> CliResult<()> {
     let settings = input::pairs("--set", &args.options)?;
-    let source = args.scx.options_without_setup()?;
-    let limit = Duration::from_nanos(args.limit);
-    let lane = VmLane::new(Options { source, limit, ..Options::default() }, vm::say());
-    let lane = lane.map_err(LaneError::from)?;
+    let source = args.scx.options_for_kernel()?;
+    let (setup, limit) = (args.scx.setup.clone(), Duration::from_nanos(args.limit));
+    let lane = vm::lane_with(Options { source, setup, limit, ..Options::default() })?;
     let cache = Cache::of_user().map_err(LaneError::from)?;
     let kernels = if args.kernel.is_empty() { stored(&cache)? } else { args.kernel.clone() };
     let mut verdicts: Vec<Verdict> = Vec::new();
@@ -129,7 +129,9 @@ fn show(verdict: &Verdict, is_first: bool, out: &mut Out) -> CliResult<()> {
         out.line("")?;
     }
     let word = if verdict.is_accepted() { "accepted" } else { "refused" };
-    out.line(format!("{} on {}: {word}", verdict.file, verdict.kernel))?;
+    let setup = verdict.setup.as_ref().map(|origin| format!(" with its setup ({origin})"));
+    let (setup, kernel) = (setup.unwrap_or_default(), &verdict.kernel);
+    out.line(format!("{}{setup} on {kernel}: {word}", verdict.file))?;
     let mut rows = table::table(&["program", "verdict", "instructions", "states", "stack", "time"]);
     for program in &verdict.programs {
         rows.add_row([

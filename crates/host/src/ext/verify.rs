@@ -8,11 +8,13 @@
 
 use super::describe::{Opened, open_bytes};
 use super::load::configure;
+use super::setup::Applied;
 use super::verdict::{ObjectLog, ProgramLog};
 use super::verifier::{Messages, condense};
 use super::{Build, Source};
 use crate::error::HostError;
 use libbpf_rs::{AsRawLibbpf, MapType, libbpf_sys};
+use schedlab_scx_source::ReadySetup;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
@@ -32,24 +34,28 @@ const PROCESSED: &str = "processed ";
 const PROGRAM: &str = "prog '";
 
 /// Loads every program of `source` for the running kernel's verifier, with `settings` as in
-/// [`super::load()`].
+/// [`super::load()`]. Of `setup`, flags and variables count.
 ///
 /// # Errors
-/// The kernel has no sched_ext, or the source or a setting is wrong. A refusal is no error.
+/// The kernel has no sched_ext, or the source, the setup or a setting is wrong. A refusal is no
+/// error.
 pub fn verify(
     source: &Source,
     build: &Build,
     settings: &[(String, String)],
+    setup: Option<&ReadySetup>,
 ) -> Result<ObjectLog, HostError> {
     let bytes = super::object(source, build)?;
     let opened = open_bytes(source, &bytes)?;
+    let name = &opened.description.name;
+    let setup = setup.map(|setup| Applied::new(setup, name, &bytes)).transpose()?;
     super::check_kernel()?;
     let mut programs = programs(&opened);
     let scheduler = opened.description.name.clone();
     drop(opened);
     let attempt = |wanted: &[&str], level| {
         let mut opened = open_bytes(source, &bytes)?;
-        configure(&mut opened, settings, None)?;
+        configure(&mut opened, settings, setup.as_ref())?;
         Ok::<_, HostError>(load(opened, wanted, level))
     };
     let mut known: BTreeMap<String, Outcome> = BTreeMap::new();
