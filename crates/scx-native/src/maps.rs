@@ -293,6 +293,13 @@ impl BpfMap {
         }
     }
 
+    /// Indices without an inner map.
+    pub fn empty_places(&self) -> Vec<usize> {
+        let Store::Maps { inner } = &self.store else { return Vec::new() };
+        let empty = inner.iter().enumerate().filter(|(_, inner)| inner.is_none());
+        empty.map(|(index, _)| index).collect()
+    }
+
     /// Sets the inner map at an index.
     pub fn set_inner(&mut self, index: usize, address: u64) {
         if let Store::Maps { inner } = &mut self.store

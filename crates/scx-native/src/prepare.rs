@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applies a setup to a loaded scheduler, before its `ops.init`: variables, elements of maps, the
-//! arena library, programs, in this order, as user programs do.
+//! Applies a setup to a loaded scheduler, before its `ops.init`: variables, inner maps, elements of
+//! maps, the arena library, programs, in this order, as user programs do.
 //!
 //! The protocol of the arena library is that of `ArenaLib::setup` in the scx repository
 //! (rust/scx_arena): memory for contexts of tasks, then the tree of the machine from the top to
@@ -94,6 +94,12 @@ impl NativeOps {
                 // Another version of the scheduler has other members.
                 Err(_) if setup.is_lenient => {}
                 done => done.map_err(|why| fault(format!("variable {path}: {why}")))?,
+            }
+        }
+        for name in &setup.inner_maps {
+            match self.run.fill_inner_maps(name) {
+                Err(_) if setup.is_lenient => {}
+                done => done.map_err(|why| fault(format!("map {name}: {why}")))?,
             }
         }
         for element in &setup.elements {

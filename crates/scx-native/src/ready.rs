@@ -65,6 +65,7 @@ impl Setup {
             is_lenient: self.is_known,
             flags: self.flags.clone(),
             variables,
+            inner_maps: self.inner_maps.clone(),
             elements,
             arena: self.arena.then(|| arena(&machine)),
             runs,

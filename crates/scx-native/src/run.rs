@@ -212,9 +212,7 @@ impl Run {
             self.add_map(&map.name, &map.def, address)?;
         }
         for (object, map) in &program.maps {
-            let (Some(from), Some(inner)) = (map.def.values_offset, &map.def.inner) else {
-                continue;
-            };
+            let Some(from) = map.def.values_offset else { continue };
             let address = self.image.address(*object, map.section, map.offset);
             let size = program.objects[*object]
                 .symbols_in(map.section)
@@ -224,16 +222,29 @@ impl Run {
             let nr = self.maps[outer].def.max_entries;
             for index in 0..nr {
                 let at = from + index * 8;
-                let mut handle = 0;
-                if at + 8 <= size {
-                    let bytes = self.image.bytes(address + at, 8);
-                    handle = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                if at + 8 > size {
+                    break;
                 }
-                if handle == 0 {
-                    handle = self.add_inner(&format!("{}[{index}]", map.name), inner)?;
+                let bytes = self.image.bytes(address + at, 8);
+                let handle = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                if handle != 0 {
+                    self.maps[outer].set_inner(index as usize, handle);
                 }
-                self.maps[outer].set_inner(index as usize, handle);
             }
+        }
+        Ok(())
+    }
+
+    /// Gives each empty place of the map of maps `name` a map, as a user program does. Without that
+    /// a lookup there finds nothing.
+    pub fn fill_inner_maps(&mut self, name: &str) -> Result<(), String> {
+        let outer = self.maps.iter().position(|map| map.name == name);
+        let outer = outer.ok_or("the scheduler has none")?;
+        let def = self.maps[outer].def.inner.clone().ok_or("it is no map of maps")?;
+        for index in self.maps[outer].empty_places() {
+            let inner = self.add_inner(&format!("{name}[{index}]"), &def);
+            let handle = inner.map_err(|error| error.to_string())?;
+            self.maps[outer].set_inner(index, handle);
         }
         Ok(())
     }

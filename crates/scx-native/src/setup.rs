@@ -29,6 +29,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("layered", include_str!("../setups/layered.toml")),
     ("mitosis", include_str!("../setups/mitosis.toml")),
     ("p2dq", include_str!("../setups/p2dq.toml")),
+    ("pair", include_str!("../setups/pair.toml")),
     ("qmap", include_str!("../setups/qmap.toml")),
     ("rlfifo", include_str!("../setups/user-space.toml")),
     ("rustland", include_str!("../setups/user-space.toml")),
@@ -48,6 +49,8 @@ pub struct Setup {
     /// Values of variables, by name or path: `a.b`, `a[3]`. `a[*].b` takes a value for each
     /// element, `a[all].b` one for all.
     pub variables: BTreeMap<String, Value>,
+    /// Maps of maps of which each empty place gets a map of its own.
+    pub inner_maps: Vec<String>,
     /// Elements of maps.
     pub elements: Vec<Element>,
     /// Programs that are run, in this order.

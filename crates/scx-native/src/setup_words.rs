@@ -144,13 +144,24 @@ impl<'a> Machine<'a> {
                     _ => Ok(Known::List(others)),
                 }
             }
+            "opposite" | "pair" | "half" if part == Part::Cpu => {
+                let nr = self.topology.nr_cpus();
+                let half = nr / 2;
+                match what {
+                    _ if !nr.is_multiple_of(2) => {
+                        Err(format!("pairs of CPUs need an even number, this machine has {nr}"))
+                    }
+                    "opposite" => number((id + half) % nr),
+                    "pair" => number(id % half),
+                    _ => number(id / half),
+                }
+            }
             "core" | "llc" | "node" => {
                 number(self.level(Part::of(what)?).get(first).copied().unwrap_or(0))
             }
             _ => Err(format!(
                 "no word {what:?}: id, first, cpus, mask, sibling, other, others, with_others, \
-                 nr_others, true, \
-                 core, llc, node are possible"
+                 nr_others, true, core, llc, node, and of CPUs opposite, pair, half are possible"
             )),
         }
     }
@@ -249,6 +260,10 @@ mod tests {
         Known::List(numbers.iter().copied().map(Known::Number).collect())
     }
 
+    fn pairs(of: impl Fn(i128) -> i128) -> Vec<i128> {
+        (0..16).map(of).collect()
+    }
+
     #[test]
     fn words_describe_the_machine() {
         let topology = topology();
@@ -267,6 +282,12 @@ mod tests {
         );
         let Known::List(siblings) = known("sibling of cpu", &machine) else { panic!() };
         assert_eq!((&siblings[0], &siblings[9]), (&Known::Number(8), &Known::Number(1)));
+        assert_eq!(known("opposite of cpu", &machine), list(&pairs(|cpu| (cpu + 8) % 16)));
+        assert_eq!(known("pair of cpu", &machine), list(&pairs(|cpu| cpu % 8)));
+        assert_eq!(known("half of cpu", &machine), list(&pairs(|cpu| cpu / 8)));
+        let odd = Topology::flat(3);
+        let error = Value::Word("pair of cpu".into()).known(&Machine::new(&odd, 250)).unwrap_err();
+        assert!(error.contains("need an even number, this machine has 3"), "{error}");
         let error = Value::Word("size of cpu".into()).known(&machine).unwrap_err();
         assert!(error.contains("no word \"size\": id, first"), "{error}");
     }

@@ -506,6 +506,41 @@ fn runs_and_copies_of_a_setup_belong_to_the_chosen_cpu() {
 }
 
 /// The user program of scx_tickless 1.0 attaches it from the CPU on which ops.init starts a timer.
+/// Inner maps that the source does not name exist only if the user program makes them.
+#[test]
+fn a_setup_makes_inner_maps() {
+    if let Err(missing) = find_clang() {
+        return schedlab_testing::skip(missing);
+    }
+    let text = "struct inner { __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 4);
+            __type(value, u32); };
+        struct { __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS); __uint(max_entries, 3); __type(key, u32);
+            __array(values, struct inner); } outer SEC(\".maps\");
+        void check(struct task_struct *p)
+        {
+            u32 index = 2, value = 7;
+            void *map = bpf_map_lookup_elem(&outer, &index);
+
+            if (!map)
+                scx_bpf_error(\"no queue\");
+            else
+                CHECK(!bpf_map_push_elem(map, &value, 0) && !bpf_map_pop_elem(map, &value));
+        }";
+    let files = Files::new(&[("src/bpf/main.bpf.c", &format!("{HEAD}{text}"))]);
+    let done = |setup: &str| {
+        fs::write(files.path("src/bpf/main.setup.toml"), setup).unwrap();
+        let scheduler = files.compile(SourceOptions::default()).unwrap();
+        let case = Case::new(1, 10, vec![hog("a", nice(0)), hog("b", nice(0))]);
+        let ops = scheduler.ops(case.machine.nr_cpus(), case.machine.hz).unwrap();
+        case.run_boxed(ops, Default::default())
+    };
+    let error = done("").error();
+    assert!(error.contains("no queue"), "{error}");
+    done("inner_maps = [\"outer\"]").outcome();
+    let error = done("inner_maps = [\"other\"]").error();
+    assert!(error.contains("the setup fails: map other: the scheduler has none"), "{error}");
+}
+
 #[test]
 fn ops_init_runs_on_the_chosen_cpu() {
     if let Err(missing) = find_clang() {

@@ -17,6 +17,8 @@ pub struct ReadySetup {
     pub flags: Vec<String>,
     /// Values of variables by path ([`setup_path`]), in the order in which they are set.
     pub variables: Vec<(String, SetupValue)>,
+    /// Maps of maps of which each empty place gets a map of its own.
+    pub inner_maps: Vec<String>,
     /// Elements of maps.
     pub elements: Vec<SetupElement>,
     /// The arena library; `None`: it is not set up.

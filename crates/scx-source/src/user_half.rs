@@ -11,7 +11,7 @@ use std::fmt;
 /// Names (`sched_ext_ops.name`) of published schedulers whose user program sets them up.
 pub const SET_UP_BY_USER_PROGRAM: &[&str] = &[
     "beerland", "bpfland", "cake", "chaos", "cosmos", "flash", "forge", "lavd", "layered",
-    "mitosis", "p2dq", "rusty", "tickless",
+    "mitosis", "p2dq", "pair", "rusty", "tickless",
 ];
 
 /// Most tables that a message names.

@@ -29,6 +29,7 @@ mod compile;
 #[cfg(schedlab_bpf)]
 mod describe;
 mod exit;
+mod inner;
 mod kernel;
 #[cfg(schedlab_bpf)]
 mod link;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Applies a setup to a scheduler that a kernel loads, in place of its user program: flags and
-//! variables before it is loaded; elements of maps, the arena library and programs before it is
-//! attached; further programs after it.
+//! variables before it is loaded; inner maps, elements of maps, the arena library and programs
+//! before it is attached; further programs after it.
 //!
 //! The simulator applies the same setup in the same order (`schedlab_scx_native`, prepare.rs).
 
 use super::describe::{Opened, section};
+use super::inner::InnerMaps;
 use super::prepare::enumerators;
 use crate::error::HostError;
 use crate::sys;
@@ -19,6 +20,7 @@ use schedlab_model::{CpuId, CpuMask};
 use schedlab_scx_source::{
     ArenaSetup, ReadySetup, SetupElement, SetupStep, SetupValue, arena, setup_path,
 };
+use std::cell::RefCell;
 use std::ffi::OsStr;
 
 /// Deepest member without a name that is looked into.
@@ -37,6 +39,8 @@ pub(super) struct Applied<'a> {
     pub types: Btf<'a>,
     /// The scheduler's name.
     pub name: String,
+    /// The setup's inner maps that the scheduler has.
+    inner_maps: RefCell<Vec<InnerMaps>>,
 }
 
 impl<'a> Applied<'a> {
@@ -44,7 +48,7 @@ impl<'a> Applied<'a> {
     pub fn new(setup: &'a ReadySetup, name: &str, bytes: &'a [u8]) -> Result<Self, HostError> {
         let types = Btf::from_raw("scheduler", bytes).ok().flatten();
         let types = types.ok_or_else(|| HostError::Input("the scheduler has no BTF".into()))?;
-        Ok(Self { setup, types, name: name.to_owned() })
+        Ok(Self { setup, types, name: name.to_owned(), inner_maps: RefCell::default() })
     }
 
     fn fails(&self, what: impl std::fmt::Display) -> HostError {
@@ -59,6 +63,13 @@ impl<'a> Applied<'a> {
                 // Another version of the scheduler lacks the variable, or has other members.
                 Err(_) if self.setup.is_lenient => {}
                 done => done.map_err(|why| self.fails(format!("variable {path}: {why}")))?,
+            }
+        }
+        for name in &self.setup.inner_maps {
+            match InnerMaps::of(opened, name) {
+                Ok(maps) => self.inner_maps.borrow_mut().push(maps),
+                Err(_) if self.setup.is_lenient => {}
+                Err(why) => return Err(self.fails(format!("map {name}: {why}"))),
             }
         }
         Ok(())
@@ -133,8 +144,12 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Sets elements of maps, sets up the arena library, runs programs: before the attach.
+    /// Makes inner maps, sets elements of maps, sets up the arena library, runs programs: before
+    /// the attach.
     pub fn before_attach(&self, object: &Object) -> Result<(), HostError> {
+        for maps in self.inner_maps.borrow().iter() {
+            maps.fill(object).map_err(|why| self.fails(format!("inner maps: {why}")))?;
+        }
         for element in &self.setup.elements {
             match self.set_element(object, element) {
                 Err(_) if self.setup.is_lenient => {}
