@@ -94,6 +94,31 @@ export async function openAll(page) {
   await nextFrame(page);
 }
 
+/**
+ * What is wider than the screen, the page first. Not compared with `innerWidth`: where a page is
+ * too wide, a phone zooms out, and `innerWidth` grows with the page.
+ */
+export function tooWide(page) {
+  return page.evaluate(() => {
+    const root = document.documentElement;
+    const page = root.scrollWidth - root.clientWidth;
+    if (page <= 0) return [];
+    const scrolls = (element) =>
+      element !== document.body && getComputedStyle(element).overflowX !== "visible";
+    const found = [`the page: ${page} pixels`];
+    const walk = (element) => {
+      const over = element.getBoundingClientRect().right - root.clientWidth;
+      if (over > 0.5) {
+        const name = [element.localName, ...element.classList].join(".");
+        found.push(`${name}: ${over.toFixed(0)} pixels, ${element.textContent.slice(0, 40)}`);
+      }
+      if (!scrolls(element)) [...element.children].forEach(walk);
+    };
+    walk(document.body);
+    return found.slice(0, 9);
+  });
+}
+
 const axe = await readFile(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
 /** Opens the first of each kind of what is folded up: the others are alike. */

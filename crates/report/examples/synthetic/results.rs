@@ -332,9 +332,14 @@ fn s1(cpus: u32) -> ExperimentResult {
     )
 }
 
-/// One timeline of `work_ns` / 8.4 us slices, with a task whose name contains hostile HTML.
+/// A name without a blank that is wider than a phone.
+const WIDE_NAME: &str = "a_name_of_64_characters_without_a_blank_that_no_phone_has_room_for";
+
+/// One timeline of `work_ns` / 8.4 us slices, with a task whose name contains hostile HTML, and one
+/// whose name is long.
 fn big(work_ns: u64, text: &str) -> ExperimentResult {
-    let mut names = names(7);
+    let mut names = names(6);
+    names.push(WIDE_NAME.into());
     names.push("</script><img src=x onerror=alert(1)>".into());
     let weights = [1024, 1024, 820, 655, 526, 423, 335, 1024];
     let line = line(Sim, "linux-6.12", 100_000, 400);
@@ -343,7 +348,7 @@ fn big(work_ns: u64, text: &str) -> ExperimentResult {
     experiment(
         "big-<b>timeline</b>",
         "",
-        "A long timeline <script>alert(2)</script>",
+        &format!("A long timeline <script>alert(2)</script> of {WIDE_NAME}"),
         text,
         &[FigureKind::Timeline],
         vec![run],

@@ -89,7 +89,7 @@ fn study(name: &str, title: &str, kind: DrawnKind) -> StudyPage {
         author: "N. Obody, Made-up Numbers (2020)".into(),
         text: "Processes of equal work start at once.\n\nNothing of this was measured.".into(),
         figures: vec![figure(name, 1, kind), empty(figure(name, 2, DrawnKind::Bars))],
-        tables: vec![table(name)],
+        tables: vec![table(name), published(name)],
     }
 }
 
@@ -150,5 +150,28 @@ fn table(study: &str) -> DrawnTable {
         references: vec![("D. M.".into(), vec!["wall (s)".into(), "CPU (%)".into()])],
         rows: (0..27).map(row).collect(),
         has_raw: true,
+    }
+}
+
+/// Only what others have published, in tables that are wider than a phone.
+fn published(study: &str) -> DrawnTable {
+    let table = table(study);
+    let values = |value: f64| (0..table.columns.len()).map(|at| value + at as f64).collect();
+    let row = |index: u32| DrawnRow {
+        label: format!("work {index}"),
+        place: "OTHER".into(),
+        cells: Vec::new(),
+        references: vec![Some(values(394.0)), Some(values(14.5))],
+        raw: Vec::new(),
+    };
+    let source = |name: &str| (name.to_owned(), table.columns.clone());
+    DrawnTable {
+        id: format!("{study}-T2"),
+        title: "What others have published".into(),
+        columns: Vec::new(),
+        references: vec![source("D. M., 4 CPUs"), source("K. R., 2 CPUs")],
+        rows: (0..3).map(row).collect(),
+        has_raw: false,
+        ..table.clone()
     }
 }
