@@ -43,6 +43,8 @@ class Cell:
     """Half of the interval of the factor's logarithm, against the mean of all schedulers."""
     medal: str = ""
     """gold, silver, bronze, or empty."""
+    rivals: tuple[str, ...] = ()
+    """The schedulers that it is not apart from, the best first. With a medal there are none."""
 
     def percentile(self, percent: float) -> float:
         """A percentile of the measure over the blocks."""
@@ -127,29 +129,17 @@ class Scoreboard:
         means = [mean(inner) for inner in zip(*logs.values(), strict=True)]
         ranked = sorted(logs, key=lambda scheduler: (mean(logs[scheduler]), scheduler))
         best = mean(logs[ranked[0]])
-        medals = self._medals([logs[scheduler] for scheduler in ranked])
-        for scheduler, medal in zip(ranked, medals, strict=True):
+        rivals = _rivals([logs[scheduler] for scheduler in ranked])
+        for place, scheduler in enumerate(ranked):
             own = [one - other for one, other in zip(logs[scheduler], means, strict=True)]
             factor = math.exp(mean(logs[scheduler]) - best)
             half = half_width(own, LEVEL)
-            self.cells.append(Cell(scheduler, workload, whole[scheduler], factor, half, medal))
-
-    @staticmethod
-    def _medals(ranked: list[list[float]]) -> list[str]:
-        count = len(ranked)
-        pairs = count * (count - 1) / 2
-        level = 1 - (1 - LEVEL) / max(pairs, 1)
-
-        def is_apart(one: int, other: int) -> bool:
-            first, second = sorted((one, other))
-            between = [b - a for a, b in zip(ranked[first], ranked[second], strict=True)]
-            return mean(between) - half_width(between, level) > 1e-12
-
-        medals = [""] * count
-        for place, medal in enumerate(MEDALS[: max(count - 1, 0)]):
-            if all(is_apart(place, other) for other in range(count) if other != place):
-                medals[place] = medal
-        return medals
+            others = tuple(ranked[other] for other in rivals[place])
+            # The last has none, however far it is behind.
+            has_medal = not others and place < min(len(MEDALS), len(ranked) - 1)
+            medal = MEDALS[place] if has_medal else ""
+            values = whole[scheduler]
+            self.cells.append(Cell(scheduler, workload, values, factor, half, medal, others))
 
     def schedulers(self) -> list[str]:
         """The schedulers, the best first: by the geometric mean of their factors."""
@@ -172,7 +162,8 @@ class Scoreboard:
 
     def table(self) -> pyarrow.Table:
         """The cells: workload, scheduler, blocks, factor with the ends of its interval, the 10th,
-        50th and 90th percentile of the measure over the blocks, and medal."""
+        50th and 90th percentile of the measure over the blocks, medal, and the number of
+        schedulers that it is not apart from."""
         rows = [
             {
                 "workload": cell.workload,
@@ -186,6 +177,7 @@ class Scoreboard:
                 "p50": cell.percentile(50),
                 "p90": cell.percentile(90),
                 "medal": cell.medal,
+                "rivals": len(cell.rivals),
             }
             for cell in self.cells
         ]
@@ -204,6 +196,21 @@ class Scoreboard:
 
     def _repr_html_(self) -> str:
         return f"<div><style>{STYLE}</style>{self.html()}</div>"
+
+
+def _rivals(ranked: list[list[float]]) -> list[list[int]]:
+    """For each scheduler those that it is not apart from. The intervals of all pairs hold
+    together."""
+    count = len(ranked)
+    level = 1 - (1 - LEVEL) / max(count * (count - 1) / 2, 1)
+    rivals: list[list[int]] = [[] for _ in ranked]
+    for first in range(count):
+        for second in range(first + 1, count):
+            between = [b - a for a, b in zip(ranked[first], ranked[second], strict=True)]
+            if not mean(between) - half_width(between, level) > 1e-12:
+                rivals[first].append(second)
+                rivals[second].append(first)
+    return [sorted(own) for own in rivals]
 
 
 def _grouped(lost: dict[tuple[str, str], str]) -> list[str]:
@@ -256,6 +263,12 @@ def _shown(measure: str, value: float) -> str:
     return f"{value:.3g}"
 
 
+def _listed(names: tuple[str, ...], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    shown, more = ", ".join(names[:most]), len(names) - most
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 def _cell(board: Scoreboard, cell: Cell | None) -> str:
     if cell is None:
         return "<td>-</td>"
@@ -267,6 +280,8 @@ def _cell(board: Scoreboard, cell: Cell | None) -> str:
         ends = cell.factor * math.exp(-cell.half), cell.factor * math.exp(cell.half)
         width = f"95 % interval {ends[0]:.3g} to {ends[1]:.3g}"
     tip = f"{cell.scheduler} under {cell.workload}: {width}, {len(cell.values)} blocks"
+    if cell.rivals:
+        tip += f"; not apart from {_listed(cell.rivals)}"
     strength = min(math.log(cell.factor) / math.log(10), 1) * 45
     return (
         f'<td title="{escape(tip)}" style="background: color-mix(in srgb, #d55e00 '
@@ -291,6 +306,13 @@ def _table(board: Scoreboard) -> str:
         + "</tr>"
         for workload in workloads
     ]
+    without = len(workloads) - len({cell.workload for cell in board.cells if cell.medal})
+    no_medal = ""
+    if without:
+        no_medal = (
+            f"<p>{without} of {len(workloads)} workloads have no medal: each of the first three "
+            "schedulers is too close to another one. Point at a cell to see which.</p>"
+        )
     left_out = "".join(f"<li>{escape(text)}</li>" for text in board.left_out)
     left_out = f"<p>Without a cell:</p><ul>{left_out}</ul>" if left_out else ""
     return (
@@ -299,7 +321,7 @@ def _table(board: Scoreboard) -> str:
         "measure over the blocks (machine, CPUs, seed), and its 10th to 90th percentile. A medal "
         "means that the scheduler's paired interval is apart from that of every other scheduler of "
         "the row (95 % for the whole row). The first line has the geometric mean of all factors, "
-        "and the numbers of medals.</p>"
+        f"and the numbers of medals.</p>{no_medal}"
         f'<div class="scroll"><table class="board"><thead><tr><th scope="col">workload</th>{heads}'
         f'</tr></thead><tbody><tr><th scope="row">all workloads</th>{counts}</tr>'
         f"{''.join(lines)}</tbody></table></div>{left_out}"

@@ -69,6 +69,36 @@ def test_equal_schedulers_share_no_medal():
     assert cell(found, "c").medal == "bronze"
 
 
+def test_a_scheduler_names_those_that_it_is_not_apart_from():
+    twins = {"a": [5.0, 6.0, 7.0], "b": [5.0, 6.0, 7.0], "c": [50.0, 60.0, 70.0]}
+    found = board(twins)
+    assert [one.rivals for one in found.cells] == [("b",), ("a",), ()]
+    assert found.table().column("rivals").to_pylist() == [1, 1, 0]
+    assert "1 of 1 workloads have no medal" in found.html()
+    assert "not apart from b" in found.html()
+    apart = board({"a": [5.0, 6.0, 7.0], "c": [50.0, 60.0, 70.0]})
+    assert "have no medal" not in apart.html() and cell(apart, "a").medal == "gold"
+
+
+def test_a_sweep_gives_medals_where_seeds_agree(tmp_path):
+    """On one machine, by the run delay of sleepers among hogs."""
+    text = """
+name = "few"
+[[experiment]]
+name = "few"
+workload = "interactive:n=8"
+parameters = { cpus = 2 }
+seeds = [1, 2, 3, 4, 5, 6, 7, 8]
+until = "2s"
+[[experiment.runs]]
+lane = "sim"
+schedulers = ["rr", "linux-2.6.22", "linux-6.12"]
+"""
+    found = schedlab.sweep(text, tmp_path).scoreboard("run_delay_ns_mean")
+    medals = {one.scheduler: one.medal for one in found.cells}
+    assert medals == {"linux-2.6.22": "gold", "linux-6.12": "silver", "rr": ""}
+
+
 def test_more_is_better_for_throughput():
     found = board({"a": [10.0, 11.0], "b": [20.0, 22.0]}, "throughput_per_s")
     assert found.is_higher_better and found.schedulers() == ["b", "a"]
