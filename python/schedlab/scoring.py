@@ -6,9 +6,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import tempfile
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +16,7 @@ from typing import Any
 
 from . import _core
 from .intervals import mean
+from .native import Native
 from .policy import Policy
 from .remote import Broken, Child, describe
 from .run import request
@@ -112,7 +110,8 @@ def score(
     A policy runs in a process of its own for each case. It sees what its callbacks get, without the
     names of tasks. It breaks a rule, and the value is 0, if it makes a mistake that the simulator
     finds, raises an exception, exceeds ``seconds`` of time for all cases, leaves a task unfinished,
-    slows one to the 50-fold of the baseline, or decides otherwise when a case is repeated.
+    slows one to the 50-fold of the baseline, or decides otherwise when a case is repeated. A
+    ``.bpf.c`` also breaks one if it does not compile.
 
     ``part`` is search, held-out or all. The same scheduler and suite give the same score, on every
     machine.
@@ -123,13 +122,13 @@ def score(
         raise ValueError(f"seconds is {seconds}: allowed are times above 0")
     since = time.time()
     suite = suite if suite is not None else default_suite()
-    candidate, name = _candidate(scheduler), describe(scheduler)
+    candidate, name = _candidate(scheduler, program), describe(scheduler)
     count = suite.size(part)
     # The processes begin before there is a case that they could find in their memory.
     children: list[Child | None] = [None] * (count + REPEATED)
-    if not isinstance(candidate, (str, _Native)):
+    if not isinstance(candidate, (str, Native)):
         children = [Child(candidate, math.ceil(seconds)) for _ in children]
-    runner = _Runner(candidate, name, since + seconds, program, settings)
+    runner = _Runner(candidate, name, since + seconds, settings)
     try:
         cases = suite.cases(part)
         repeated = [cases[0], cases[-1]][:REPEATED]
@@ -168,14 +167,7 @@ def default_suite() -> Suite:
     return Suite()
 
 
-@dataclass(frozen=True)
-class _Native:
-    """A scheduler in C, for the command line program."""
-
-    path: Path
-
-
-def _candidate(scheduler: Candidate) -> str | _Native | Path | Callable[[], Policy]:
+def _candidate(scheduler: Candidate, program: str) -> Any:
     if isinstance(scheduler, Policy):
         raise TypeError("scheduler is an object: give its class; each case makes its own")
     if callable(scheduler):
@@ -185,7 +177,7 @@ def _candidate(scheduler: Candidate) -> str | _Native | Path | Callable[[], Poli
         path = Path(text)
         if not path.is_file():
             raise FileNotFoundError(f"{text} is no file: give the path of a .py or .bpf.c")
-        return path if text.endswith(".py") else _Native(path.resolve())
+        return path if text.endswith(".py") else Native(program, path.resolve())
     return text
 
 
@@ -197,17 +189,17 @@ class _Runner:
         candidate: Any,
         name: str,
         until: float,
-        program: str,
         settings: dict[str, Any],
     ) -> None:
         self._candidate, self._name, self._until = candidate, name, until
-        self._program, self._settings = program, settings
+        self._settings = settings
 
     def try_case(self, case: Case, child: Child | None) -> Measured | str:
         """What counts of the case, or the rule that the candidate broke."""
         try:
-            if isinstance(self._candidate, _Native):
-                return _of_program(self._program, self._candidate.path, case)
+            if isinstance(self._candidate, Native):
+                settings = {**case.settings, **self._settings}
+                return measured(self._candidate.run(case.workload, settings, self._until))
             scheduler = self._candidate if child is None else "candidate"
             make = None if child is None else child.policy(self._until)
             return simulated(case, scheduler, make, self._watch, **self._settings)
@@ -248,38 +240,6 @@ def measured(result: dict[str, Any], digest: str = "") -> Measured:
         totals["makespan_ns"],
         digest,
     )
-
-
-_COMPILING = threading.Lock()
-
-
-def _of_program(program: str, path: Path, case: Case) -> Measured:
-    """What counts of a case under a scheduler in C."""
-    settings = dict(case.settings)
-    with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
-        workload = Path(folder, "case.json")
-        workload.write_text(case.workload, encoding="utf-8")
-        command = [program, "sim", str(workload), "--scheduler", str(path), "--json"]
-        if "machine" in settings:
-            machine = Path(folder, "machine.toml")
-            machine.write_text(settings.pop("machine"), encoding="utf-8")
-            command += ["--machine", str(machine)]
-        for name, value in settings.items():
-            command += [f"--{name}", str(value)]
-        try:
-            with _COMPILING:
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{program} is no program: a .bpf.c needs the command line program; install it, or "
-                "name it with program="
-            ) from error
-        if done.returncode == 3:
-            raise RuntimeError(done.stderr.strip())
-        if done.returncode != 0:
-            raise Broken(done.stderr.strip().splitlines()[0][:500])
-        found = json.loads(done.stdout)
-        return measured(found[0] if isinstance(found, list) else found, "")
 
 
 @lru_cache(maxsize=256)

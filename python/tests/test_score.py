@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import subprocess
 import sys
 import tempfile
 import threading
@@ -134,6 +135,55 @@ def test_wrong_arguments_are_errors(tmp_path):
     (tmp_path / "mine.bpf.c").write_text("")
     with pytest.raises(FileNotFoundError, match="is no program"):
         schedlab.score(tmp_path / "mine.bpf.c", SMALL, program="/no/schedlab")
+    with pytest.raises(ValueError, match="params cannot be set for a .bpf.c: allowed are costs"):
+        schedlab.score(tmp_path / "mine.bpf.c", SMALL, params={"n": 3})
+
+
+SOURCES = Path(__file__).parents[2] / "bpf" / "scx"
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The command line program, which compiles a ``.bpf.c``."""
+    path = os.environ.get("SCHEDLAB_PROGRAM", "")
+    if not os.access(path, os.X_OK):
+        pytest.skip("SCHEDLAB_PROGRAM names no program")
+    command = [path, "sim", "hogs:n=1,work=1ms", "--scheduler", SOURCES / "fifo.bpf.c"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 3:
+        pytest.skip(done.stderr)
+    return path
+
+
+def test_a_scheduler_in_c_is_scored_with_its_options(program):
+    def score(**settings):
+        path = SOURCES / "rr.bpf.c"
+        return schedlab.score(path, SMALL, program=program, seconds=PATIENT, **settings)
+
+    long, same, short = score(), score(), score(tunables={"quantum_ns": "2ms"})
+    assert long.is_valid and short.is_valid and long.cases == same.cases
+    assert short.value > long.value + 0.05
+    with pytest.raises(ValueError, match='tunable "quantun" is unknown'):
+        score(tunables={"quantun": "2ms"})
+
+
+def test_a_scheduler_in_c_that_fails_is_worth_nothing_and_says_why(program, tmp_path):
+    wrong = tmp_path / "wrong.bpf.c"
+    wrong.write_text('#include "scx.bpf.h"\nint wrong(void) { return nothing; }\n')
+    for path, why in (
+        (SOURCES / "bad" / "stall.bpf.c", "was disabled at .*runnable task stall"),
+        (SOURCES / "bad" / "missing-dsq.bpf.c", "non-existent DSQ 0x2a for"),
+        (wrong, "does not compile: .*undeclared identifier 'nothing'"),
+    ):
+        found = schedlab.score(path, SMALL, program=program, seconds=PATIENT)
+        assert found.value == 0 and len(found.broken) == SMALL.size("all")
+        assert all(re.search(why, text) for text in found.broken), found.broken
+
+
+def test_a_scheduler_in_c_that_never_answers_is_ended(program):
+    found = schedlab.score(SOURCES / "bad" / "endless-loop.bpf.c", program=program, seconds=1.0)
+    assert found.value == 0 and found.seconds < 30
+    assert "took too long" in found.broken[-1]
 
 
 # Twenty ways to cheat, and what becomes of each: "broken" with a reason, or nothing gained over the
