@@ -59,15 +59,19 @@ setpriv --reuid nobody --clear-groups env HOME=/tmp/user sh -euc '
 ' try "$tarball"
 
 wheel=$(one "$dir"/schedlab-*.whl)
-say "installing $(basename "$wheel") into a new environment"
 apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
-python3 -m venv /tmp/venv
-/tmp/venv/bin/pip install -q --no-index "$wheel"
-/tmp/venv/bin/python - <<'END'
+if python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+    say "installing $(basename "$wheel") into a new environment"
+    python3 -m venv /tmp/venv
+    /tmp/venv/bin/pip install -q --no-index "$wheel"
+    /tmp/venv/bin/python - <<'END'
 import schedlab
 
 result = schedlab.simulate("hogs:n=2,work=10ms", "rr:quantum=5ms", keep="slices")
 assert result.totals["makespan_ns"] == 20_000_000
 assert result.slices.column("name") == ["hog-0", "hog-1", "hog-0", "hog-1"]
 END
-say "all packages work"
+else
+    say "SKIP the wheel: it needs Python 3.10 or later, and here is $(python3 --version)"
+fi
+say "all packages that were tried work"
