@@ -159,6 +159,11 @@ class Ray(Backend):
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
+        # The process, its machine, or its answer is gone. Ray has tried some of these again itself.
+        names = ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ObjectLostError")
+        self._lost = tuple(
+            getattr(ray.exceptions, name) for name in names if hasattr(ray.exceptions, name)
+        )
         if not ray.is_initialized():
             ray.init()
 
@@ -174,7 +179,7 @@ class Ray(Backend):
     def result(self, future: Any) -> Any:
         try:
             return self._ray.get(future)
-        except self._ray.exceptions.WorkerCrashedError as error:
+        except self._lost as error:
             raise Lost(str(error)) from error
 
 

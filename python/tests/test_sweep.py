@@ -248,16 +248,48 @@ def test_reading_results_starts_no_thread(serial, tmp_path):
     assert before == after
 
 
-def test_ray_makes_the_same_files(serial, tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray")
+@pytest.fixture
+def ray(tmp_path, monkeypatch):
+    """Ray with two CPUs of this machine."""
+    module = pytest.importorskip("ray", reason="Ray is not installed: pip install './python[ray]'")
     # Its workers would find the sources of the package in this directory.
     monkeypatch.chdir(tmp_path)
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        opened = schedlab.sweep(EXPERIMENT, tmp_path / "out", client=ray)
-    finally:
-        ray.shutdown()
+    # Else it writes a token into the home directory.
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield module
+    module.shutdown()
+
+
+def test_ray_makes_the_same_files(serial, tmp_path, ray):
+    opened = schedlab.sweep(EXPERIMENT, tmp_path / "out", client=ray)
     assert opened.table() == serial.table()
+
+
+def test_a_killed_worker_of_ray_loses_and_doubles_nothing(tmp_path, ray):
+    psutil = pytest.importorskip("psutil")
+    killed = []
+
+    def workers():
+        """Its processes that run, or have run, a batch: a title such as ray::run_batch."""
+        found = psutil.Process().children(recursive=True)
+        titles = {one.pid: " ".join(one.cmdline()) for one in found if one.is_running()}
+        return [pid for pid, title in titles.items() if title.startswith("ray::run_batch")]
+
+    def tell(done, total):
+        if not killed and done >= total // 4 and (pids := workers()):
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    opened = schedlab.sweep(
+        LONGER, tmp_path / "out", client=ray, batch_seconds=0.03, progress=tell
+    )
+    assert len(killed) == 1 and killed[0] not in workers()
+    assert opened.missing() == [] and opened.failures() == []
+    assert set(stored_keys(opened)) == set(opened.keys)
+    table = opened.table(["nr_switches"])
+    assert len(table) == 144 and table.column("nr_switches").null_count == 0
+    same_results(opened, tmp_path)
 
 
 def test_results_can_be_at_a_url(serial):

@@ -170,6 +170,17 @@ pub fn of_pytest(log: &str) -> Option<Sums> {
     Some(Sums { passed: number("passed"), failed, skipped: number("skipped") })
 }
 
+/// Why pytest skipped tests, from the summary that its option `-rs` asks for: a line a place.
+pub fn skips_of_pytest(log: &str) -> Vec<String> {
+    let reason = |line: &str| {
+        let (_, place) = line.strip_prefix("SKIPPED [")?.split_once("] ")?;
+        let (place, reason) = place.split_once(": ")?;
+        let place = place.rsplit('/').next().unwrap_or(place);
+        Some(format!("SKIP {place}: {reason}"))
+    };
+    log.lines().filter_map(reason).collect()
+}
+
 /// The lines of failed tests in the output of node's test runner, and their names. A test's lines
 /// go from `not ok 3 - NAME` to the next that is not indented.
 pub fn failures_of_node(log: &str) -> (Vec<&str>, Vec<&str>) {
@@ -211,6 +222,10 @@ mod tests {
         assert_eq!(of_pytest(passed), Some(sums(24, 0, 0)));
         let all = "=== 1 failed, 23 passed, 2 skipped, 1 error in 0:01:06 ===";
         assert_eq!(of_pytest(all), Some(sums(23, 2, 2)));
+        let skipped =
+            "SKIPPED [2] ../a/tests/test_sweep.py:9: Ray is not installed: pip\n2 skipped";
+        let expected = "SKIP test_sweep.py:9: Ray is not installed: pip";
+        assert_eq!(skips_of_pytest(skipped), [expected]);
         assert_eq!(of_pytest("SKIP Python package: no pip\n"), None);
         assert_eq!(of_pytest("error: could not compile: 3 tests passed in theory\n"), None);
     }

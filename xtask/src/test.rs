@@ -269,6 +269,7 @@ impl Tests<'_> {
             self.logged("python", Command::new(self.root.join("python/test.sh")))?;
         let (of_step, reason) = sums::of_step(&log, succeeded);
         self.skips.extend(reason.map(String::from));
+        self.skips.extend(sums::skips_of_pytest(&log));
         self.sums += sums::of_pytest(&log).unwrap_or(of_step);
         if !succeeded {
             self.fail("python", &log.lines().collect::<Vec<_>>());
