@@ -2,7 +2,8 @@
 //! The schedulers that a command can name, and the tunables that it sets.
 //!
 //! A name is in the registry, or is a file: `--scheduler ./my_sched.bpf.c` compiles it for this
-//! machine, once for each command, and `--scheduler ./policy.js` reads a policy in JavaScript.
+//! machine, once for each command, and `--scheduler ./policy.js` reads a policy in JavaScript,
+//! `--scheduler ./policy.py` one in Python.
 //! `--set slice=10ms` sets a tunable for every scheduler of the command, `--set
 //! linux-6.12:base_slice=3ms` for one of them.
 
@@ -71,12 +72,17 @@ pub struct Schedulers {
 
 /// Whether a scheduler's name is a path.
 pub fn is_file(name: &str) -> bool {
-    name.contains('/') || [".c", ".o", ".js"].iter().any(|end| name.ends_with(end))
+    name.contains('/') || [".c", ".o", ".js", ".py"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a scheduler's name is the path of a policy in JavaScript.
+/// Whether a scheduler's name is the path of a policy in JavaScript or Python.
 pub fn is_policy(name: &str) -> bool {
-    name.ends_with(".js")
+    name.ends_with(".js") || is_python(name)
+}
+
+/// Whether a scheduler's name is the path of a policy in Python.
+fn is_python(name: &str) -> bool {
+    name.ends_with(".py")
 }
 
 /// Whether a scheduler's name is the path of a source for sched_ext.
@@ -288,12 +294,34 @@ impl Schedulers {
     }
 }
 
-/// The scheduler of a policy in JavaScript.
+/// The scheduler of a policy in JavaScript or Python.
 fn read_policy(name: &str, path: &Path) -> CliResult<Compiled> {
     let text = read_text(path, schedlab_script::SOURCE_BYTES_MAX as u64)?;
-    let made = schedlab_script::scheduler(name, &text)
-        .map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    let made = match is_python(name) {
+        true => read_python(name, &text)?,
+        false => schedlab_script::scheduler(name, &text)
+            .map_err(|error| CliError::usage(format!("{name}: {error}")))?,
+    };
     Ok(Compiled { scheduler: Arc::new(made), arrays: Vec::new(), missing: None })
+}
+
+#[cfg(unix)]
+fn read_python(name: &str, text: &str) -> CliResult<Scheduler> {
+    use schedlab_script::python::{Error, INTERPRETER, scheduler};
+    scheduler(name, text).map_err(|error| match error {
+        Error::Policy(text) => CliError::usage(format!("{name}: {text}")),
+        Error::Unavailable(text) => CliError::new(
+            Exit::Unavailable,
+            format!("{name}: {text}"),
+            format!("install Python, or name an interpreter: {INTERPRETER}=/path/to/python3"),
+        ),
+    })
+}
+
+#[cfg(not(unix))]
+fn read_python(name: &str, _: &str) -> CliResult<Scheduler> {
+    let text = format!("{name}: policies in Python run on Linux only");
+    Err(CliError::new(Exit::Unavailable, text, "write it in JavaScript"))
 }
 
 /// What is known of the verifier's verdict on a compiled scheduler of `lane`: a warning if no

@@ -89,6 +89,58 @@ fn a_scheduler_in_c_is_graded_by_the_same_tests() {
     assert!(flat(&done.stdout).contains("random case"), "{}", done.stdout);
 }
 
+const IN_PYTHON: &str = "import schedlab
+
+class RoundRobin(schedlab.Policy):
+    def pick(self, cpu, *, now, waiting):
+        return waiting[0]
+
+    def quantum(self, task):
+        return 4_000_000
+";
+
+#[test]
+fn policies_in_python_are_graded_by_the_same_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let [assignment, handed_in] = class(folder.path());
+    let wrong = IN_PYTHON.replace("waiting[0]", "open('/etc/passwd')");
+    for (name, text) in [("fay.py", IN_PYTHON), ("gus.py", &wrong)] {
+        fs::write(Path::new(&handed_in).join(name), text).unwrap();
+    }
+    let done = schedlab(&["grade", &assignment, &handed_in, "--json"]);
+    if done.code == 3 {
+        schedlab_testing::skip(&done.stderr);
+        return;
+    }
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let graded: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let graded = graded.as_array().unwrap();
+    assert_eq!(graded.len(), 7, "five in JavaScript, two in Python");
+    let of = |end: &str| {
+        let is = |one: &&serde_json::Value| one["file"].as_str().unwrap().ends_with(end);
+        graded.iter().find(is).unwrap()
+    };
+    assert_eq!(of("fay.py")["points"], 5, "{}", of("fay.py"));
+    assert_eq!(of("gus.py")["points"], 0);
+    let problem = of("gus.py")["tests"][0]["problem"].as_str().unwrap();
+    assert!(problem.contains("line 5: NameError: name 'open' is not defined"), "{problem}");
+}
+
+#[test]
+fn without_python_its_policies_are_not_graded() {
+    let folder = tempfile::tempdir().unwrap();
+    let [assignment, handed_in] = class(folder.path());
+    let policy = format!("{handed_in}/fay.py");
+    fs::write(&policy, IN_PYTHON).unwrap();
+    let mut command = common::command();
+    command.args(["grade", &assignment, &policy]).env("SCHEDLAB_PYTHON", "/no/python3");
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(3));
+    let text = flat(&String::from_utf8(done.stderr).unwrap());
+    assert!(text.contains("/no/python3: No such file"), "{text}");
+    assert!(text.contains("SCHEDLAB_PYTHON=/path/to/python3"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_graded_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers written in JavaScript: the policies of the playground, on the command line.
+//! Schedulers written in JavaScript: the policies of the playground, on the command line. The
+//! module [`python`] has those that are written in Python.
 //!
 //! A policy runs in QuickJS, an interpreter without files, network, clock and threads. Its memory
 //! and its steps are limited by counts and not by time, so that a run gives the same bytes, or the
 //! same error, on every machine.
 //!
 //! `policy.js` holds the callbacks and their checks, which the page's worker loads too.
+
+#[cfg(unix)]
+pub mod python;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::function::{Args, IntoArgs};
@@ -72,7 +76,7 @@ pub fn scheduler(name: &str, source: &str) -> Result<Scheduler, String> {
         ));
     }
     Script::new(source)?;
-    let digest: String = Sha256::digest(source).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest(source);
     let source = source.to_owned();
     let made = user::scheduler(name, move || Script::new(&source));
     Ok(Scheduler {
@@ -81,6 +85,11 @@ pub fn scheduler(name: &str, source: &str) -> Result<Scheduler, String> {
         digest: Some(SourceDigest::Policy(digest)),
         ..made
     })
+}
+
+/// The sum of a policy's text.
+fn digest(source: &str) -> String {
+    Sha256::digest(source).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A policy in an interpreter of its own.

@@ -4,7 +4,7 @@
 use crate::args::ScxArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::Out;
-use crate::schedulers::{Schedulers, is_policy};
+use crate::schedulers::Schedulers;
 use crate::table::{number, render, table};
 use comfy_table::Cell;
 use schedlab_grade::{Assignment, Marks, grade as judged};
@@ -27,7 +27,7 @@ Exit code 1 if a scheduler does not get all points.";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Ends of the names of files that can be graded.
-const ENDS: [&str; 2] = [".js", ".bpf.c"];
+const ENDS: [&str; 3] = [".js", ".py", ".bpf.c"];
 
 /// Options of `grade`.
 #[derive(Clone, Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub struct GradeArgs {
     #[arg(value_name = "ASSIGNMENT")]
     assignment: PathBuf,
 
-    /// Schedulers to grade (.js or .bpf.c), and directories of them
+    /// Schedulers to grade (.js, .py or .bpf.c), and directories of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -105,7 +105,7 @@ fn listed(given: &[PathBuf]) -> CliResult<Vec<PathBuf>> {
             if found.is_empty() {
                 return Err(CliError::usage_help(
                     format!("{} has no scheduler", path.display()),
-                    "give files that end in .js or .bpf.c",
+                    "give files that end in .js, .py or .bpf.c",
                 ));
             }
             found.sort();
@@ -115,7 +115,7 @@ fn listed(given: &[PathBuf]) -> CliResult<Vec<PathBuf>> {
         } else {
             return Err(CliError::usage_help(
                 format!("{} is no scheduler that can be graded", path.display()),
-                "give files that end in .js or .bpf.c, or directories of them",
+                "give files that end in .js, .py or .bpf.c, or directories of them",
             ));
         }
     }
@@ -123,7 +123,7 @@ fn listed(given: &[PathBuf]) -> CliResult<Vec<PathBuf>> {
 }
 
 /// Grades a file. What is wrong with it costs all points, and the others are graded all the same;
-/// only a machine that cannot compile ends the command.
+/// only a machine that cannot compile C or run Python ends the command.
 fn one(
     assignment: &Assignment,
     file: &Path,
@@ -143,7 +143,7 @@ fn one(
             }
             judged(assignment, &scheduler)
         }
-        Err(error) if error.exit() == Some(Exit::Unavailable) && !is_policy(&name) => {
+        Err(error) if error.exit() == Some(Exit::Unavailable) && !name.ends_with(".js") => {
             return Err(error);
         }
         Err(error) => Marks::none(assignment, &error.text()),
