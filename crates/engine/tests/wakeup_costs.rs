@@ -7,7 +7,10 @@ mod common;
 use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{Costs, EventKind, Machine, Nanos, Op, Policy, TaskSpec, Workload};
+use schedlab_model::{
+    Costs, EventKind, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt,
+    TaskSpec, Workload,
+};
 use schedlab_sched::registry::find;
 
 const DELAY: Nanos = 27_000;
@@ -96,4 +99,41 @@ fn a_yield_costs_its_caller() {
     let costs = Costs { block_ns: 17_000, ..Costs::ZERO };
     let found = run(vec![task("a", nice(0), program.build())], costs, 4 * MS);
     assert_eq!(timeline(&found), "0A 2.017000-");
+}
+
+/// What a call that blocks takes passes before its task waits, not when it runs again.
+#[test]
+fn a_wait_takes_its_time_before_the_switch() {
+    let object = ObjectId(0);
+    let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(MS).build();
+    let posts = ProgramBuilder::new().run(2 * MS).op(Op::SemPost { object }).run(MS).build();
+    let tasks = vec![task("a", policy(Policy::Fifo, 1), waits), task("b", nice(0), posts)];
+    let mut workload = Workload::new("costs", tasks);
+    workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+    let turns = |block_ns| {
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let costs = Costs { block_ns, syscall_ns: 7_000, ..Costs::ZERO };
+        case.machine = Machine { costs, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let paid = turns(17_000);
+    assert!(paid.starts_with("0A 0.024000B 2.024000A 3.0"), "{paid}");
+    // Without such costs the call is paid when the task runs again.
+    assert!(turns(0).starts_with("0A 0B 2A 3.007000B"), "{}", turns(0));
+}
+
+/// An exit wakes the parent before its last part, which no wake-up of a fair task interrupts.
+#[test]
+fn an_exit_goes_on_after_the_parent_is_awake() {
+    let mut parent = ProgramBuilder::new();
+    parent.op(Op::Fork { task: 1 }).op(Op::JoinAll).run(MS);
+    let child = TaskSpec { instances: 0, ..task("child", nice(0), burst(2 * MS)) };
+    let tasks = vec![task("parent", nice(0), parent.build()), child];
+    let costs = Costs { exit_ns: 300_000, exit_after_ns: 100_000, ..Costs::ZERO };
+    let workload = Workload::new("costs", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, preempt: Preempt::Voluntary, ..case.machine };
+    let found = case.run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(wakeups(&found), [2_200_000]);
+    assert!(timeline(&found).contains("2.300000A"), "{}", timeline(&found));
 }
