@@ -28,9 +28,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// What a kernel in a guest is called.
 const PREFIX: &str = "vm:";
 
-/// The machine of a model, if the user names no other.
-const GUEST: &str = "guest-counted";
-
 /// Candidates of a model's pick that are shown.
 const CANDIDATES_SHOWN: usize = 12;
 
@@ -74,8 +71,8 @@ struct Model {
     tunables: Vec<(String, String)>,
 }
 
-/// Both sides. A model has the tick of the kernel that it is compared with, and the costs of a
-/// guest.
+/// Both sides. A model has the tick of the kernel that it is compared with, and the machine that
+/// the user names: `guest-counted` has the costs of a guest.
 fn sides(args: &DiffArgs) -> CliResult<[Side; 2]> {
     refuse(args)?;
     let guests = Guests::new(&args.machine.scx)?;
@@ -98,15 +95,13 @@ fn sides(args: &DiffArgs) -> CliResult<[Side; 2]> {
         say(format!("note: A has {one} ticks a second, B {other}"));
     }
     let [a, b] = found;
-    let mut of_models = args.machine.clone();
-    of_models.machine.get_or_insert_with(|| GUEST.into());
     let model = |name: &str, own: &[String]| -> CliResult<Kind> {
         let party = party(args, name, own)?;
         let lane = SimLane {
             hz: args.machine.hz.or(hz.first().copied()),
             charges_textbooks: true,
             schedulers: party.known.compiled(),
-            ..machine::sim_lane(&of_models)?
+            ..machine::sim_lane(&args.machine)?
         };
         let Party { subject, tunables, .. } = party;
         Ok(Kind::Model(Box::new(Model { lane, subject, tunables })))
