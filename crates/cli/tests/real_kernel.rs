@@ -197,7 +197,7 @@ fn random_moves_draw_the_same_numbers() {
 
 #[test]
 fn feedback_queues() {
-    let first = [(NICE, 60), (SLEEP, 12), (FORKS, 8)];
+    let first = [(NICE, 60), (SLEEP, 9), (FORKS, 8)];
     agree("mlfq", "mlfq", &first);
 }
 
