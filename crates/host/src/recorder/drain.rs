@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The records of one round.
 #[derive(Debug, Default)]
@@ -60,7 +61,9 @@ impl Drain {
     /// Ends the thread after one more round. The batches remain.
     pub fn stop(&mut self) -> Ended {
         self.stop.store(true, Ordering::Release);
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        let Some(thread) = self.thread.take() else { return Ended::default() };
+        thread.thread().unpark();
+        thread.join().unwrap_or_default()
     }
 }
 
@@ -94,7 +97,9 @@ fn work(
             return Ended { pid: sys::gettid(), cpu_ns: sys::thread_cpu_ns() };
         }
         next_ns = (next_ns + round_ns).max(sys::monotonic_ns());
-        sys::sleep_until_ns(next_ns);
+        // Who ends the run does not wait for the next round.
+        let pause_ns = next_ns.saturating_sub(sys::monotonic_ns());
+        std::thread::park_timeout(Duration::from_nanos(pause_ns));
     }
 }
 
