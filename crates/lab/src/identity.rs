@@ -93,7 +93,7 @@ enum LaneSettings<'l, M> {
     Host(&'l str),
     /// QEMU and guest.
     Vm(&'l str),
-    /// The same, and the sum of the files from which the scheduler is loaded.
+    /// As above, with the hash of the files from which the scheduler is loaded.
     VmFile(&'l str, String),
 }
 

@@ -50,8 +50,8 @@ impl KernelThread {
                 if period_ns < THREAD_PERIOD_NS_MIN || self.run_ns > period_ns / 2 =>
             {
                 wrong(format!(
-                    "{} ns of every {period_ns} ns: allowed is a period of {THREAD_PERIOD_NS_MIN} \
-                     ns and more, and a visit of half of it",
+                    "it runs {} ns of every {period_ns} ns: give it a period of at least \
+                     {THREAD_PERIOD_NS_MIN} ns, and at most half of it to run",
                     self.run_ns
                 ))
             }
