@@ -115,6 +115,9 @@ impl DlClass {
         let mut grub = Grub::new(options.grub, options.limit, nr_cpus);
         for cpu in (0..nr_cpus).map(CpuId) {
             grub.admitted(0, options.server_bandwidth());
+            if options.takes_server_twice {
+                grub.admitted(0, options.server_bandwidth());
+            }
             grub.add(cpu, options.server_bandwidth());
         }
         grub

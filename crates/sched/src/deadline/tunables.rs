@@ -68,6 +68,10 @@ pub struct DlRules {
     pub server_stops: StopRule,
     /// Whether the ext server of each CPU counts, even if it has no tasks to serve.
     pub counts_ext_server: bool,
+    /// Whether the bandwidth of fair servers is taken twice from what tasks may reclaim: when a
+    /// server is made, and when its CPU joins its root domain (`__dl_server_attach_root`). Later
+    /// versions make the servers after that (`sched_init_dl_servers`, 6.17).
+    pub takes_server_twice: bool,
     /// Rule of the high-resolution tick.
     pub hrtick: HrtickRule,
     /// A bug that the version does not have.
@@ -91,6 +95,7 @@ impl DlRules {
         grub: GrubRule::Before6_5,
         server_stops: StopRule::LastLeaves,
         counts_ext_server: false,
+        takes_server_twice: false,
         hrtick: HrtickRule::LINUX_6_1,
         bug: None,
     };
@@ -98,9 +103,11 @@ impl DlRules {
     pub const LINUX_6_6: Self =
         Self { grub: GrubRule::From6_5, hrtick: HrtickRule::LINUX_6_6, ..Self::LINUX_6_1 };
     /// Linux 6.12.
-    pub const LINUX_6_12: Self = Self { hrtick: HrtickRule::LINUX_6_12, ..Self::LINUX_6_6 };
+    pub const LINUX_6_12: Self =
+        Self { takes_server_twice: true, hrtick: HrtickRule::LINUX_6_12, ..Self::LINUX_6_6 };
     /// Linux 6.18.
-    pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_12 };
+    pub const LINUX_6_18: Self =
+        Self { server_stops: StopRule::NobodyToRun, takes_server_twice: false, ..Self::LINUX_6_12 };
     /// Linux 7.1.
     pub const LINUX_7_1: Self = Self {
         server_stops: StopRule::OrIdle,
@@ -129,6 +136,8 @@ pub struct DlOptions {
     pub ext_server: Option<(Nanos, Nanos)>,
     /// The charge of a reclaiming task.
     pub grub: GrubRule,
+    /// See [`DlRules::takes_server_twice`].
+    pub takes_server_twice: bool,
     /// The high-resolution tick, with the feature HRTICK_DL.
     pub hrtick: Option<HrtickRule>,
     /// A bug on purpose.
@@ -160,6 +169,7 @@ impl DlOptions {
             },
             ext_server,
             grub: rules.grub,
+            takes_server_twice: rules.takes_server_twice,
             hrtick: (options.get(&HRTICK_DL.name) == 1).then_some(rules.hrtick),
             bug: rules.bug,
         }
@@ -187,6 +197,7 @@ impl Default for DlOptions {
             server: None,
             ext_server: None,
             grub: GrubRule::From6_5,
+            takes_server_twice: false,
             hrtick: None,
             bug: None,
         }
