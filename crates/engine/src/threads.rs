@@ -12,7 +12,9 @@ use crate::exec::Waiting;
 use crate::step::Next;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{CpuId, CpuMask, Nanos, SchedAttr, TaskId, TaskSpec, TraceSink, Workload};
+use schedlab_model::{
+    CpuId, CpuMask, Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload,
+};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The state of a thread.
@@ -42,7 +44,11 @@ pub(crate) struct Threads<'a> {
 pub(crate) fn added_to(workload: &Workload, threads: &[KernelThread]) -> Workload {
     let mut own = workload.clone();
     for thread in threads {
-        let attr = SchedAttr { affinity: Some(CpuMask::only(CpuId(0))), ..SchedAttr::default() };
+        let mut attr =
+            SchedAttr { affinity: Some(CpuMask::only(CpuId(0))), ..SchedAttr::default() };
+        if thread.rt_priority > 0 {
+            (attr.policy, attr.rt_priority) = (Policy::Fifo, thread.rt_priority);
+        }
         let program = ProgramBuilder::new().run(thread.run_ns).build();
         let mut name = thread.name.clone();
         while own.tasks.iter().any(|task| task.name == name) {
@@ -90,11 +96,15 @@ impl<S: TraceSink> Engine<'_, S> {
             let name = self.workload.tasks[spec as usize].name.clone();
             let task = self.create(spec, name, CpuId(0), None);
             self.tasks[task].waiting = Waiting::Event;
-            if let ThreadWakes::Periodic { first_ns, .. } = wakes {
-                self.visit(number as usize).next_ns = first_ns;
-                let at = self.core.timer_comes(first_ns);
-                self.clock.events.push(at, Due::Wake(task));
-            }
+            let at = match wakes {
+                ThreadWakes::Periodic { first_ns, .. } => {
+                    self.visit(number as usize).next_ns = first_ns;
+                    self.core.timer_comes(first_ns)
+                }
+                ThreadWakes::Once { at_ns } => at_ns,
+                ThreadWakes::AfterExit { .. } => continue,
+            };
+            self.clock.events.push(at, Due::Wake(task));
         }
     }
 
@@ -119,6 +129,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 visit.next_ns = visit.next_ns.saturating_add((missed + 1) * period_ns);
                 Some(visit.next_ns)
             }
+            ThreadWakes::Once { .. } => None,
             ThreadWakes::AfterExit { ticks } => {
                 visit.nr_due = visit.nr_due.saturating_sub(1);
                 if visit.nr_due == 0 && std::mem::take(&mut visit.is_asked_again) {

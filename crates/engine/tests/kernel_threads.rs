@@ -12,12 +12,12 @@ use schedlab_sched::registry::find;
 
 fn periodic(first_ns: Nanos, period_ns: Nanos) -> KernelThread {
     let wakes = ThreadWakes::Periodic { first_ns, period_ns };
-    KernelThread { name: "kcompactd0".into(), wakes, run_ns: 30_000 }
+    KernelThread { name: "kcompactd0".into(), wakes, rt_priority: 0, run_ns: 30_000 }
 }
 
 fn rcu() -> KernelThread {
     let wakes = ThreadWakes::AfterExit { ticks: 2 };
-    KernelThread { name: "rcu_preempt".into(), wakes, run_ns: 30_000 }
+    KernelThread { name: "rcu_preempt".into(), wakes, rt_priority: 0, run_ns: 30_000 }
 }
 
 fn run(tasks: Vec<TaskSpec>, threads: Vec<KernelThread>, until_ns: Option<Nanos>) -> Run {
@@ -35,6 +35,16 @@ fn a_visit_comes_at_the_end_of_a_turn() {
     assert_eq!(timeline(&run(hogs(), vec![], Some(15 * MS))), "0A 4B 8A 12B");
     let found = timeline(&run(hogs(), vec![periodic(6 * MS, 100 * MS)], Some(11 * MS)));
     assert_eq!(found, "0B 4C 8A 8.030000B");
+}
+
+/// A is the thread: tasks released at the same time begin after it, though they are fair.
+#[test]
+fn a_real_time_visit_at_the_release_comes_first() {
+    let wakes = ThreadWakes::Once { at_ns: 0 };
+    let first = KernelThread { wakes, rt_priority: 99, ..rcu() };
+    let hogs = vec![task("hog", nice(0), endless()); 2];
+    let found = timeline(&run(hogs, vec![first], Some(13 * MS)));
+    assert_eq!(found, "0A 0.030000B 4C 8B 12C");
 }
 
 #[test]
@@ -93,5 +103,7 @@ fn a_thread_leaves_time_for_tasks() {
     assert_eq!(check(rcu()), Ok(()));
     let error = check(KernelThread { run_ns: 60_000, ..periodic(0, 100_000) }).unwrap_err();
     assert!(error.contains("60000 ns of every 100000 ns"), "{error}");
+    let error = check(KernelThread { rt_priority: 100, ..rcu() }).unwrap_err();
+    assert!(error.contains("`rt_priority` is 100: allowed is 0 to 99"), "{error}");
     assert!(check(KernelThread { run_ns: 0, ..rcu() }).unwrap_err().contains("1 and more"));
 }

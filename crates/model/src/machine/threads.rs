@@ -6,13 +6,15 @@
 
 use crate::Nanos;
 
-/// A thread of the kernel, bound to the first CPU, with the default policy and nice value.
+/// A thread of the kernel, bound to the first CPU.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KernelThread {
     /// Its name, such as `kcompactd0`.
     pub name: String,
     /// When it wakes.
     pub wakes: ThreadWakes,
+    /// Its priority (1 to 99) with the policy SCHED_FIFO; 0: the default policy and nice value.
+    pub rt_priority: u8,
     /// CPU time of a visit (ns), >= 1, in addition to the switches.
     pub run_ns: Nanos,
 }
@@ -27,6 +29,11 @@ pub enum ThreadWakes {
         /// From one visit to the next (ns), >= [`THREAD_PERIOD_NS_MIN`].
         period_ns: Nanos,
     },
+    /// Once, exactly then: no timer delays it.
+    Once {
+        /// The time (ns).
+        at_ns: Nanos,
+    },
     /// After a task has exited: at the next ticks, as RCU's thread does for a grace period
     /// (kernel/rcu/tree.c). An exit during these visits is served by further ones.
     AfterExit {
@@ -34,6 +41,9 @@ pub enum ThreadWakes {
         ticks: u32,
     },
 }
+
+/// Highest priority of a thread.
+const RT_PRIORITY_MAX: u8 = 99;
 
 /// Least period of a thread (ns).
 pub const THREAD_PERIOD_NS_MIN: Nanos = 100_000;
@@ -44,6 +54,10 @@ impl KernelThread {
         let wrong = |text: String| Err(format!("thread {:?}: {text}", self.name));
         if self.run_ns == 0 {
             return wrong("`run_ns` is 0: allowed is 1 and more".into());
+        }
+        if self.rt_priority > RT_PRIORITY_MAX {
+            let given = self.rt_priority;
+            return wrong(format!("`rt_priority` is {given}: allowed is 0 to {RT_PRIORITY_MAX}"));
         }
         match self.wakes {
             ThreadWakes::Periodic { period_ns, .. }

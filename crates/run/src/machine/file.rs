@@ -169,7 +169,7 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
-/// A thread of the kernel: with `period_ns`, or with `ticks_after_exit`.
+/// A thread of the kernel: with `period_ns`, with `ticks_after_exit`, or with `first_ns` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -181,12 +181,15 @@ pub struct ThreadTable {
     /// Time from one visit to the next (ns).
     #[serde(default)]
     pub period_ns: Option<u64>,
-    /// Time of the first visit (ns). Default: after one period.
+    /// Time of the first visit (ns), the only one without `period_ns`. Default: after one period.
     #[serde(default)]
     pub first_ns: Option<u64>,
     /// Number of visits after an exit, one at each tick.
     #[serde(default)]
     pub ticks_after_exit: Option<u32>,
+    /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
+    #[serde(default)]
+    pub rt_priority: u8,
 }
 
 /// A machine with its description.
@@ -441,20 +444,21 @@ impl ThreadTable {
     fn thread(&self) -> Result<KernelThread, String> {
         let wrong = |error: String| format!("thread {:?}: {error}", self.name);
         let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
-        let wakes = match (self.period_ns, self.ticks_after_exit) {
-            (Some(period_ns), None) => {
-                ThreadWakes::Periodic { first_ns: self.first_ns.unwrap_or(period_ns), period_ns }
+        let wakes = match (self.period_ns, self.first_ns, self.ticks_after_exit) {
+            (Some(period_ns), first_ns, None) => {
+                ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }
-            (None, Some(ticks)) if self.first_ns.is_none() => ThreadWakes::AfterExit { ticks },
+            (None, Some(at_ns), None) => ThreadWakes::Once { at_ns },
+            (None, None, Some(ticks)) => ThreadWakes::AfterExit { ticks },
             _ => {
                 return Err(wrong(
-                    "it needs either `period_ns`, with or without `first_ns`, or \
-                     `ticks_after_exit`"
+                    "it needs either `period_ns`, with or without `first_ns`, or `first_ns` alone \
+                     (one visit), or `ticks_after_exit`"
                         .into(),
                 ));
             }
         };
-        Ok(KernelThread { name: self.name.clone(), wakes, run_ns })
+        Ok(KernelThread { name: self.name.clone(), wakes, rt_priority: self.rt_priority, run_ns })
     }
 }
 
