@@ -127,8 +127,15 @@ impl Objects {
                 format!("making {} {:?}: {error}{advice}", info.kind.name(), info.name)
             })?;
         }
-        map.populate(0, usize::MAX / 2);
+        self.populate();
         Ok(())
+    }
+
+    /// Finds the pages of all objects, in the calling process.
+    pub fn populate(&self) {
+        if let Some(map) = &self.map {
+            map.populate(0, usize::MAX / 2);
+        }
     }
 
     /// Closes the descriptors that a task of description `to` does not need: of all, or of those
