@@ -11,6 +11,7 @@
 //! As root it runs at SCHED_FIFO 99, above all tasks, so that a hog cannot keep it from ending the
 //! run. It sleeps while tasks run, and stays off the run's CPUs if others are free.
 
+mod release;
 mod stage;
 
 use crate::attr;
@@ -23,6 +24,7 @@ use crate::plan::{Output, RunPlan, Work};
 use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
+use release::Release;
 use schedlab_model::{CgroupSpec, Change, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
@@ -60,6 +62,8 @@ struct Launcher<'a> {
     staying: Vec<Staying>,
     /// Killed processes that a command left running.
     leftover: BTreeSet<u32>,
+    /// Whether it runs with a policy above that of all tasks, but for SCHED_DEADLINE.
+    outranks: bool,
 }
 
 /// Body of the launcher process. `control` is the reading end of the pipe. Never returns.
@@ -79,8 +83,15 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         }
     };
     sys::raise_file_limit();
-    let mut launcher =
-        Launcher { plan, memory, control, signals, staying: Vec::new(), leftover: BTreeSet::new() };
+    let mut launcher = Launcher {
+        plan,
+        memory,
+        control,
+        signals,
+        staying: Vec::new(),
+        leftover: BTreeSet::new(),
+        outranks: false,
+    };
     let result = launcher.whole_run();
     launcher.clean_up();
     match result {
@@ -102,19 +113,20 @@ impl Launcher<'_> {
         self.make_groups_and_files()?;
         self.set_stage()?;
         let speed = self.measure_speed();
-        let released = self.plan.released();
-        let words = release_words(&released);
-        for (index, (spec, _)) in released.iter().enumerate() {
-            self.start(index as u32, *spec, words[index], speed)?;
+        let mut release = self.plan_release();
+        let count = release.count();
+        for (index, (spec, _)) in (0..).zip(self.plan.released()) {
+            self.start(index, spec, release.word_of(index), speed)?;
         }
         self.plan.objects.close_all();
-        self.wait_until_held(released.len() as u32)?;
-        self.set_attributes(released.len() as u32)?;
-        self.call_roll(released.len() as u32)?;
-        self.read_base(released.len() as u32)?;
-        self.line_up(&words);
+        self.wait_until_held(count)?;
+        self.set_attributes(count)?;
+        let is_planned = self.plan_zero();
+        let knows_plan = self.call_roll(count)? && is_planned;
+        self.read_base(count)?;
+        self.line_up(&release);
         let mut awaited = Awaited::default();
-        let result = self.watch(&released, &words, &mut awaited);
+        let result = self.watch(&mut release, knows_plan, &mut awaited);
         self.let_last_task_leave(awaited.last_that_exited());
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
@@ -135,7 +147,7 @@ impl Launcher<'_> {
 
     /// Sets FIFO 99 on the CPUs that the run leaves free. Without the right to do so the launcher
     /// keeps its policy; then no task can have a real-time policy either.
-    fn outrank(&self) {
+    fn outrank(&mut self) {
         let raw = RawSchedAttr {
             size: size_of::<RawSchedAttr>() as u32,
             policy: libc::SCHED_FIFO as u32,
@@ -143,7 +155,7 @@ impl Launcher<'_> {
             priority: u32::from(attr::LAUNCHER_PRIORITY),
             ..RawSchedAttr::default()
         };
-        let _ = sys::sched_setattr(0, &raw);
+        self.outranks = sys::sched_setattr(0, &raw).is_ok();
         let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
     }
 
@@ -241,7 +253,7 @@ impl Launcher<'_> {
         if let Err(failure) = setup {
             player::fail(slot, &failure);
         }
-        player::wait_for_release(self.memory, index, word_of);
+        player::wait_for_release(self.memory, index, word_of, 0);
         let error = image.exec();
         player::fail(slot, &Failure::at(player::STAGE_EXECUTING)(error));
     }
@@ -305,23 +317,29 @@ impl Launcher<'_> {
 
     /// Lets each task run once and sleep again while all others sleep. A task that sleeps alone
     /// leaves its queue with a lag of 0 (kernel/sched/fair.c); before, each has the lag of its
-    /// setup, which decides who is first after the release. Gives up on a busy machine.
-    fn call_roll(&self, count: u32) -> Result<(), Stop> {
+    /// setup, which decides who is first after the release. Returns false if it gave up, on a busy
+    /// machine.
+    fn call_roll(&self, count: u32) -> Result<bool, Stop> {
         const LOOK_NS: u64 = 50_000;
+        const LOOK_NS_MAX: u64 = 4_000_000;
         let deadline = sys::monotonic_ns() + ROLL_LIMIT_NS;
         for index in 0..count {
             let slot = self.memory.slot(index);
             let pid = slot.pid.load(Ordering::Acquire);
             // It finds that it is not released.
             sys::futex_wake(&slot.go, 1);
+            // Looking takes the CPU from the task: one in nested groups, looked at every 50 us, did
+            // not get to sleep within a second.
+            let mut look_ns = LOOK_NS;
             while !procfs::is_sleeping(pid) {
                 if sys::monotonic_ns() > deadline {
-                    return Ok(());
+                    return Ok(false);
                 }
-                self.pause(LOOK_NS)?;
+                self.pause(look_ns)?;
+                look_ns = (2 * look_ns).min(LOOK_NS_MAX);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn read_base(&self, count: u32) -> Result<(), Stop> {
@@ -339,41 +357,36 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Moves the tasks with the same release time to one futex word, in the order of their numbers,
-    /// so that one call wakes them. Before, each sleeps on its own word.
-    fn line_up(&self, words: &[u32]) {
-        for (index, word) in
-            words.iter().enumerate().filter(|(index, word)| *index as u32 != **word)
-        {
-            let own = &self.memory.slot(index as u32).go;
-            sys::futex_requeue(own, &self.memory.slot(*word).go);
-        }
-    }
-
-    /// Releases the tasks at their times and waits for the end.
+    /// Releases the tasks at their times and waits for the end. `knows_plan`: all tasks have
+    /// seen a planned time 0.
     fn watch(
         &mut self,
-        released: &[(u32, u64)],
-        words: &[u32],
+        release: &mut Release,
+        knows_plan: bool,
         awaited: &mut Awaited,
     ) -> Result<(), Stop> {
         let header = self.memory.header();
-        let zero_ns = next_tick();
-        header.zero_ns.store(zero_ns, Ordering::Relaxed);
+        let is_command = matches!(self.plan.work, Work::Command { .. });
+        awaited.notes_exits = is_command;
+        awaited.advance(self.memory);
+        let zero_ns = self.release_first(release)?;
+        if knows_plan {
+            release.leave_rest();
+        }
         header.state.store(run_state::RUNNING, Ordering::Release);
         let limit_ns = zero_ns.saturating_add(self.plan.limit_ns);
         let end_ns = self.plan.duration_ns.map_or(u64::MAX, |ns| zero_ns.saturating_add(ns));
-        let mut next_release = 0;
-        let is_command = matches!(self.plan.work, Work::Command { .. });
-        awaited.notes_exits = is_command;
         let mut deadlock = Deadlock::default();
         loop {
-            while next_release < released.len()
-                && zero_ns.saturating_add(released[next_release].1) <= sys::monotonic_ns()
+            while release
+                .next_ns()
+                .is_some_and(|at| zero_ns.saturating_add(at) <= sys::monotonic_ns())
             {
-                next_release = self.release_group(next_release, words);
+                self.release_next(release);
             }
-            let is_all_released = next_release == released.len();
+            let next_ns = release.next_ns().map(|at| zero_ns.saturating_add(at));
+            let last_ns = zero_ns.saturating_add(release.last_ns());
+            let is_all_released = next_ns.is_none() && last_ns <= sys::monotonic_ns();
             if awaited.advance(self.memory) && is_all_released {
                 return Ok(());
             }
@@ -392,10 +405,8 @@ impl Launcher<'_> {
                 deadlock::note_waits(self.memory, &self.plan.objects);
                 return Ok(());
             }
-            let release_ns = released
-                .get(next_release)
-                .map_or(u64::MAX, |(_, release_ns)| zero_ns.saturating_add(*release_ns));
-            let until = release_ns
+            let until = next_ns
+                .unwrap_or(u64::MAX)
                 .min(end_ns)
                 .min(limit_ns)
                 .min(now.saturating_add(self.plan.pace.look_ns));
@@ -428,26 +439,6 @@ impl Launcher<'_> {
                 break;
             }
         }
-    }
-
-    /// Releases the tasks that share the word of task `first`. Returns the first task after them.
-    fn release_group(&self, first: usize, words: &[u32]) -> usize {
-        let count = words[first..].iter().take_while(|word| **word as usize == first).count();
-        let now = sys::monotonic_ns();
-        for index in first..first + count {
-            self.memory.slot(index as u32).released_ns.store(now, Ordering::Relaxed);
-        }
-        let word = &self.memory.slot(first as u32).go;
-        word.store(1, Ordering::Release);
-        if (sys::futex_wake_all(word) as usize) < count {
-            // A task was stopped and continued meanwhile, and sleeps on its own word again.
-            for index in first..first + count {
-                let own = &self.memory.slot(index as u32).go;
-                own.store(1, Ordering::Release);
-                sys::futex_wake_all(own);
-            }
-        }
-        first + count
     }
 
     /// Ends all living tasks and reads their last counters.
@@ -561,22 +552,6 @@ impl Launcher<'_> {
     }
 }
 
-/// Waits for a tick and returns the time just after it. A run begins there, as in the simulator:
-/// whether a task wakes before or after a tick decides which task gets the first slice, and with it
-/// the following rhythm. Continues without a tick after twice its length.
-fn next_tick() -> u64 {
-    let (before, start) = (sys::last_tick_ns(), sys::monotonic_ns());
-    let longest = 2 * sys::tick_ns();
-    loop {
-        let ticked = sys::last_tick_ns() != before;
-        // Read the clock after the tick: an earlier reading may be before it.
-        let now = sys::monotonic_ns();
-        if ticked || now - start > longest {
-            return now;
-        }
-    }
-}
-
 /// The task whose exit the launcher waits for: the first one that has not exited.
 #[derive(Default)]
 struct Awaited {
@@ -647,16 +622,6 @@ fn parent_lives(memory: &RunMemory, slot: &Slot) -> bool {
     matches!(sys::wait_peek(Some(pid), false), Ok(None))
 }
 
-/// Index of the task on whose word each task waits: the first with the same release time.
-fn release_words(released: &[(u32, u64)]) -> Vec<u32> {
-    let mut words: Vec<u32> = Vec::with_capacity(released.len());
-    for (index, (_, release_ns)) in released.iter().enumerate() {
-        let shared = index.checked_sub(1).filter(|before| released[*before].1 == *release_ns);
-        words.push(shared.map_or(index as u32, |before| words[before]));
-    }
-    words
-}
-
 /// Waits for `pid`, reads its counters while it is a zombie, and reaps it.
 fn count_and_reap(slot: &Slot, pid: u32) {
     if !matches!(sys::wait_peek(Some(pid), true), Ok(Some(_))) {
@@ -714,30 +679,4 @@ fn redirect(output: Output) -> io::Result<()> {
     }
     sys::close_others(&[]);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_begins_just_after_a_tick() {
-        // The coarse clock changes at a tick, but not to its time, so compare the times with each
-        // other. Six in a row by chance are as likely as one in 100,000. Other load may come
-        // between them.
-        let tick = sys::tick_ns();
-        let off = |pair: &[u64]| (pair[1] - pair[0]) % tick;
-        let are_ticks = |_| {
-            let times: Vec<u64> = (0..6).map(|_| next_tick()).collect();
-            times.windows(2).all(|pair| off(pair).min(tick - off(pair)) < tick / 20)
-        };
-        assert!((0..100).any(are_ticks));
-        assert!(next_tick() < sys::monotonic_ns() + 1);
-    }
-
-    #[test]
-    fn tasks_with_one_release_time_share_one_word() {
-        let released = [(0, 0), (0, 0), (1, 5), (1, 5), (2, 9)];
-        assert_eq!(release_words(&released), [0, 0, 2, 2, 4]);
-    }
 }

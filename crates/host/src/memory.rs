@@ -58,6 +58,11 @@ pub struct RunHeader {
     pub nr_slots: AtomicU32,
     /// Time 0 (CLOCK_MONOTONIC).
     pub zero_ns: AtomicU64,
+    /// Planned time 0 (CLOCK_MONOTONIC), from which tasks with a later release count; 0: the
+    /// launcher releases them.
+    pub planned_ns: AtomicU64,
+    /// When the launcher began to wake the tasks of time 0 (CLOCK_MONOTONIC); 0: not before it.
+    pub early_ns: AtomicU64,
     /// End of the run (CLOCK_MONOTONIC); 0 before.
     pub end_ns: AtomicU64,
     /// 1: the limit ended the run.

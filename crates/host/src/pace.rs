@@ -19,6 +19,8 @@ pub struct Pace {
     /// Time (ns) between two checks of the launcher for failed tasks. Exits and releases wake it
     /// anyway.
     pub look_ns: Nanos,
+    /// How long nobody of the run does anything before the release (ns).
+    pub calm_ns: Nanos,
     /// Records of each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub ring_size: Option<u64>,
     /// Records and marks that are kept before they are converted while the run goes on.
@@ -36,6 +38,7 @@ impl Pace {
     pub const LIVE: Self = Self {
         round_ns: 20_000_000,
         look_ns: 100_000_000,
+        calm_ns: 0,
         ring_size: None,
         kept_max: 0,
         file_len: 16 << 20,
@@ -74,11 +77,15 @@ impl Pace {
     pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 5_000_000_000;
+        // Two periods of a fair server, and a little: the first tasks of the run start it anew, and
+        // nothing is left of the setup's budgets, grace periods and delayed work.
+        const CALM_NS: Nanos = 2_200_000_000;
         let rates = workload.tasks.iter().map(|task| marks_per_sec(&task.program.ops));
         let full_ns = NSEC_PER_SEC * MARKS_PER_TASK / 2 / rates.max().unwrap_or(0).max(1);
         Self {
             round_ns: full_ns.clamp(MARKED_NS, SELDOM_NS),
             look_ns: SELDOM_NS,
+            calm_ns: CALM_NS,
             ring_size: Some(Self::quiet_ring_size(nr_cpus)),
             kept_max: 1 << 20,
             file_len: 256 << 10,

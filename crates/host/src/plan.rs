@@ -140,6 +140,16 @@ impl RunPlan {
         }
     }
 
+    /// Release time of the launcher's task `index` after time 0.
+    pub fn release_ns(&self, index: u32) -> Nanos {
+        match &self.work {
+            Work::Tasks { arrivals, .. } => {
+                arrivals.get(index as usize).map_or(0, |arrival| arrival.release_ns)
+            }
+            Work::Command { .. } => 0,
+        }
+    }
+
     /// Name of a description, for messages.
     pub fn spec_name(&self, spec: u32) -> &str {
         match &self.work {

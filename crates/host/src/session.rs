@@ -336,7 +336,8 @@ pub fn run(
         collect_marks(memory, &mut merge);
         let zero_ns = header.zero_ns.load(Ordering::Acquire);
         if zero_ns != 0 && !has_begun {
-            converter.begin(zero_ns);
+            let early_ns = header.early_ns.load(Ordering::Acquire);
+            converter.begin(zero_ns, Some(early_ns).filter(|ns| *ns != 0));
             has_begun = true;
         }
         if let ended @ 1.. = header.end_ns.load(Ordering::Acquire) {

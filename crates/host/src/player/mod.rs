@@ -15,6 +15,7 @@
 //! until its last counters are read. The difference is the switch of the address space.
 
 mod buffers;
+mod code;
 mod objects;
 mod waits;
 
@@ -128,8 +129,9 @@ fn tie_to_launcher(launcher_pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sleeps until the launcher releases the task.
-pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32) {
+/// Sleeps until the launcher releases the task, or until `release_ns` after the planned time 0 if
+/// that is later.
+pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32, release_ns: u64) {
     let slot = memory.slot(index);
     let usage = sys::own_usage();
     slot.base.user_us.store(usage.user_us, Ordering::Relaxed);
@@ -137,7 +139,17 @@ pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32) {
     slot.state.store(slot_state::HELD, Ordering::Release);
     let common = &memory.slot(word_of).go;
     while common.load(Ordering::Acquire) == 0 && slot.go.load(Ordering::Acquire) == 0 {
-        sys::futex_wait(&slot.go, 0);
+        let planned_ns = memory.header().planned_ns.load(Ordering::Acquire);
+        if planned_ns == 0 || release_ns == 0 {
+            sys::futex_wait(&slot.go, 0);
+            continue;
+        }
+        let at_ns = planned_ns.saturating_add(release_ns);
+        if at_ns <= sys::monotonic_ns() {
+            slot.released_ns.store(at_ns, Ordering::Relaxed);
+            break;
+        }
+        sys::futex_wait_until(&slot.go, 0, at_ns);
     }
     slot.first_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
     slot.state.store(slot_state::RUNNING, Ordering::Release);
@@ -188,8 +200,10 @@ pub fn run_released(
         .and_then(|()| Player::ready(plan, memory, launcher_pid, index, speed));
     let player = setup.unwrap_or_else(|failure| fail(slot, &failure));
     memory.populate_marks(index);
+    plan.objects.populate();
+    code::of(program).into_iter().for_each(sys::find_code);
     player.rehearse(program);
-    wait_for_release(memory, index, word_of);
+    wait_for_release(memory, index, word_of, plan.release_ns(index));
     player.play(program)
 }
 

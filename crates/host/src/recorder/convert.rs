@@ -3,7 +3,8 @@
 //!
 //! Pids become task numbers. A task's number is its slot in the run's memory; descendants of
 //! commands have no slot and get the numbers after the copies. Time 0 is the release; earlier
-//! events are not part of the run. The wake-up that ends the hold of a task is its release and
+//! events are not part of the run, except that wake-ups for the release which the launcher makes
+//! shortly before it get time 0. The wake-up that ends the hold of a task is its release and
 //! becomes a Fork event, so that the trace starts like the simulator's.
 //!
 //! Rules of the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue by a
@@ -154,6 +155,8 @@ pub struct Converter<'a> {
     nr_launched: u32,
     has_slots: bool,
     zero_ns: u64,
+    /// From this time on, tasks are woken for the release at time 0.
+    early_ns: u64,
     /// After this time (CLOCK_MONOTONIC) events only count for the sums.
     pub end_ns: u64,
     /// Sums by task number. They continue until the task is dead, beyond the end of the run.
@@ -192,6 +195,7 @@ impl<'a> Converter<'a> {
             nr_launched,
             has_slots,
             zero_ns: 0,
+            early_ns: 0,
             end_ns: u64::MAX,
             accounts: Vec::new(),
             nr_events: 0,
@@ -202,9 +206,11 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Handles time 0 being known: reads the pids of the held tasks and announces them.
-    pub fn begin(&mut self, zero_ns: u64) {
+    /// Handles time 0 being known: reads the pids of the held tasks and announces them. `early_ns`:
+    /// when their release began, if before time 0.
+    pub fn begin(&mut self, zero_ns: u64, early_ns: Option<u64>) {
         self.zero_ns = zero_ns;
+        self.early_ns = early_ns.unwrap_or(zero_ns);
         for (number, info) in self.names.objects().iter().enumerate() {
             self.sink.object(ObjectId(number as u32), info);
         }
@@ -282,7 +288,7 @@ impl<'a> Converter<'a> {
 
     /// Converts one item of the merged stream.
     pub fn item(&mut self, time_ns: u64, item: Item) {
-        if time_ns < self.zero_ns {
+        if time_ns < self.early_ns {
             return;
         }
         match item {
@@ -294,7 +300,8 @@ impl<'a> Converter<'a> {
     fn event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if time_ns <= self.end_ns {
             self.nr_events += 1;
-            self.sink.event(Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
+            let time_ns = time_ns.saturating_sub(self.zero_ns);
+            self.sink.event(Event { time_ns, cpu: CpuId(cpu), kind });
         }
     }
 
@@ -436,7 +443,7 @@ impl<'a> Converter<'a> {
     fn late_event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if time_ns <= self.end_ns {
             self.nr_events += 1;
-            let time_ns = time_ns - self.zero_ns;
+            let time_ns = time_ns.saturating_sub(self.zero_ns);
             self.sink.late_event(Event { time_ns, cpu: CpuId(cpu), kind });
         }
     }
@@ -563,7 +570,7 @@ mod tests {
         }
         let mut sink = MemorySink::default();
         let mut converter = Converter::new(&memory, &Numbered, &mut sink, 2, true);
-        converter.begin(1000);
+        converter.begin(1000, None);
         for task in 0..2 {
             let at = 1000 + task;
             converter.item(at, record(at, WAKEUP, 100 + task, 0, SwitchOut::Idle));
@@ -608,7 +615,7 @@ mod tests {
         let memory = RunMemory::new(2).unwrap();
         let mut sink = MemorySink::default();
         let mut converter = Converter::new(&memory, &Numbered, &mut sink, 0, true);
-        converter.begin(1_000);
+        converter.begin(1_000, None);
         converter.end_ns = 9_000;
         for (at, pid, ran_ns) in [(900, 7, 500), (1_200, 7, 500), (5_000, 8, 100), (9_400, 7, 600)]
         {

@@ -49,6 +49,26 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
 }
 
+/// Sleeps while `word` is `expected`, at most until a time on CLOCK_MONOTONIC.
+pub fn futex_wait_until(word: &AtomicU32, expected: u32, until_ns: u64) {
+    let until = libc::timespec {
+        tv_sec: (until_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (until_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the word is valid and aligned, the time valid. The caller handles every return.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET,
+            expected,
+            &raw const until,
+            std::ptr::null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+}
+
 /// Wakes at most `count` tasks that sleep on `word`. Returns their number.
 pub fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX as u32);
