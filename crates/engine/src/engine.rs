@@ -89,14 +89,17 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let all = CpuMask::first(machine.nr_cpus());
             Box::new(Cpusets::new(&workload.cgroups, all))
         });
-        let mut clock = Clock::new(machine.nr_cpus(), core.timer_comes(core.tick_nsec));
+        let mut clock = Clock::new(machine.nr_cpus(), core.tick_nsec + core.tick_delay_ns());
         let mut arrivals = workload.arrivals(config.seed);
         let user = User::of(config.scheduler, workload);
         if let Some(user) = &user {
             user.comes_first(&mut arrivals);
         }
         for (index, arrival) in arrivals.iter().enumerate() {
-            clock.events.push(arrival.release_ns, Due::Release(index as u32));
+            // A release after time 0 is the end of a sleep.
+            let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
+            let at = arrival.release_ns.saturating_add(delay_ns);
+            clock.events.push(at, Due::Release(index as u32));
         }
         Self {
             workload,

@@ -247,7 +247,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return;
         };
         if prev.is_none() {
-            self.clock.cpu_busy(now, self.core.tick_nsec, self.core.timer_delay_ns);
+            self.clock.cpu_busy(now, self.core.tick_nsec, self.core.tick_delay_ns());
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const BURST_STEPS_MAX: u32 = 10_000;
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// The launcher releases an arrival.
+    /// An arrival is released: by the launcher at time 0, later by a timer.
     pub(crate) fn release(&mut self, index: u32) {
         let (spec, name) = self.tasks.arrival(index);
         debug_assert!(self.tasks.nr_live() > 0, "arrival {index} is of no one who was to come");
@@ -29,6 +29,11 @@ impl<S: TraceSink> Engine<'_, S> {
             this_cpu = self.allowed_cpus(attr).first_cpu().unwrap_or(this_cpu);
         }
         let task = self.create(spec, name, this_cpu, None);
+        if self.core.now > 0 {
+            let release_ns = self.core.now - self.costs.timer_delay_ns;
+            self.tasks[task].timers.fill(release_ns);
+            self.take_timer_wakeup(this_cpu);
+        }
         let kind = match self.workload.tasks[spec as usize].release {
             Release::Fork => WakeKind::Fork,
             Release::Wakeup => WakeKind::Wakeup,
@@ -171,12 +176,18 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The event that a task waits for has happened.
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
         let this_cpu = self.core.task(task).cpu;
-        if self.costs.timer_wakeup_ns > 0 && self.core.rq(this_cpu).curr.is_some() {
-            self.extend_burst(this_cpu, self.costs.timer_wakeup_ns);
-        }
+        self.take_timer_wakeup(this_cpu);
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
         self.switches_later();
+    }
+
+    /// A timer that wakes a task takes time from the one that runs on `cpu`.
+    #[inline]
+    fn take_timer_wakeup(&mut self, cpu: CpuId) {
+        if self.costs.timer_wakeup_ns > 0 && self.core.rq(cpu).curr.is_some() {
+            self.extend_burst(cpu, self.costs.timer_wakeup_ns);
+        }
     }
 
     /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`; without a waker an interrupt

@@ -529,6 +529,14 @@ impl Core {
         at.max(self.now).saturating_add(self.timer_delay_ns)
     }
 
+    /// Time from a multiple of the tick to the effect of the tick there. Where timers take time, a
+    /// run begins a little after a tick, so that a tick comes before timers for the same time.
+    #[inline]
+    pub fn tick_delay_ns(&self) -> Nanos {
+        const AFTER_TICK_NS: Nanos = 2_000;
+        self.timer_delay_ns.saturating_sub(AFTER_TICK_NS)
+    }
+
     /// Whether a timer set for `at` has expired by now.
     #[inline]
     pub fn timer_has_come(&self, at: Nanos) -> bool {
