@@ -66,8 +66,10 @@ fn a_program_runs_as_the_scheduler_of_a_guest() {
         let cpu_ms = task["cpu_time_ns"].as_u64().unwrap() / 1_000_000;
         assert!((50..60).contains(&cpu_ms), "what init kept for the program costs no task: {task}");
     }
+    // Long enough to be still running when a program ends that loads for half a second.
+    let long = ["vm", "hogs:n=3,work=1s", "--kernel", KERNEL];
     let fails = |words: &str, code: i32, what: &str| {
-        let done = schedlab(&[&base[..], &["--scheduler-cmd", words]].concat());
+        let done = schedlab(&[&long[..], &["--scheduler-cmd", words]].concat());
         assert_eq!(done.code, code, "{words}: {}", done.stderr);
         assert!(flat(&done.stderr).contains(what), "{words}: {}", done.stderr);
     };
