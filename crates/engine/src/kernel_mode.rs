@@ -64,6 +64,12 @@ impl KernelMode {
         self.until[cpu.index()]
     }
 
+    /// When a request that waits for the return of `cpu`'s task to user mode takes effect. A task
+    /// at the end of its exit does not return: it leaves the CPU then, and is not preempted before.
+    fn returns_at(&self, cpu: CpuId) -> Nanos {
+        self.until[cpu.index()].saturating_add(self.has_no_point[cpu.index()].into())
+    }
+
     /// The return to user mode moves to `until`, because interrupts or a sibling took time.
     pub fn move_return(&mut self, cpu: CpuId, until: Nanos) {
         let entered = self.entered[cpu.index()];
@@ -79,8 +85,8 @@ impl KernelMode {
         }
         match self.model {
             Preempt::Full | Preempt::Lazy => now,
-            Preempt::None => until,
-            Preempt::Voluntary if self.has_no_point[cpu.index()] => until,
+            Preempt::None => self.returns_at(cpu),
+            Preempt::Voluntary if self.has_no_point[cpu.index()] => self.returns_at(cpu),
             Preempt::Voluntary => {
                 let points = (now - entered).div_ceil(self.point_ns);
                 entered.saturating_add(points.saturating_mul(self.point_ns)).min(until)
@@ -104,7 +110,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn put_off(&mut self, cpu: CpuId) -> bool {
         let now = self.core.now;
         let at = self.cpus.kernel_mode.acts_at(cpu, now);
-        let until = self.cpus.kernel_mode.until(cpu);
+        let until = self.cpus.kernel_mode.returns_at(cpu);
         debug_assert!((now..=until.max(now)).contains(&at), "at {at}, in the kernel to {until}");
         if at <= now || self.core.rq(cpu).curr.is_none() {
             return false;
@@ -152,7 +158,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let leaves = curr.and_then(|exec| exec.shared.as_ref()).is_some_and(|own| own.has_left);
         self.cpus.kernel_mode.enter(cpu, now, until, leaves);
         if until > now && self.core.rq(cpu).need_resched_lazy {
-            self.clock.events.push(until, Due::ReturnToUser(cpu));
+            let at = self.cpus.kernel_mode.returns_at(cpu);
+            self.clock.events.push(at, Due::ReturnToUser(cpu));
         }
     }
 
@@ -175,9 +182,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// New lazy requests wait for the return to user mode, if their CPU's task is in the kernel.
     pub(crate) fn await_lazy(&mut self) {
         while let Some(cpu) = self.core.take_lazy() {
-            let until = self.cpus.kernel_mode.until(cpu);
-            if until > self.core.now {
-                self.clock.events.push(until, Due::ReturnToUser(cpu));
+            if self.cpus.kernel_mode.until(cpu) > self.core.now {
+                let at = self.cpus.kernel_mode.returns_at(cpu);
+                self.clock.events.push(at, Due::ReturnToUser(cpu));
             }
         }
     }
@@ -186,6 +193,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// reschedule. The CPU then reschedules before the program continues.
     pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
         let rq = self.core.rq(cpu);
+        if self.cpus.kernel_mode.is_tracked() && self.cpus.kernel_mode.has_no_point[cpu.index()] {
+            return false;
+        }
         if self.costs.wakeup_switch_ns > 0 && rq.need_resched {
             return true;
         }

@@ -129,11 +129,31 @@ fn an_exit_goes_on_after_the_parent_is_awake() {
     parent.op(Op::Fork { task: 1 }).op(Op::JoinAll).run(MS);
     let child = TaskSpec { instances: 0, ..task("child", nice(0), burst(2 * MS)) };
     let tasks = vec![task("parent", nice(0), parent.build()), child];
-    let costs = Costs { exit_ns: 300_000, exit_after_ns: 100_000, ..Costs::ZERO };
     let workload = Workload::new("costs", tasks);
-    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
-    case.machine = Machine { costs, preempt: Preempt::Voluntary, ..case.machine };
-    let found = case.run().unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(wakeups(&found), [2_200_000]);
-    assert!(timeline(&found).contains("2.300000A"), "{}", timeline(&found));
+    let run = |scheduler: &str, preempt: Preempt, wakeup_switch_ns: Nanos| {
+        let costs =
+            Costs { exit_ns: 300_000, exit_after_ns: 100_000, wakeup_switch_ns, ..Costs::ZERO };
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        case.machine = Machine { costs, preempt, ..case.machine };
+        case.run().unwrap_or_else(|error| panic!("{error}"))
+    };
+    for (scheduler, preempt) in [
+        ("linux-6.12", Preempt::Voluntary),
+        ("linux-6.12", Preempt::None),
+        ("linux-6.18", Preempt::Lazy),
+    ] {
+        let found = run(scheduler, preempt, 0);
+        assert_eq!(wakeups(&found), [2_200_000]);
+        assert!(timeline(&found).contains("2.300000A"), "{}", timeline(&found));
+        // It ends with its last turn, though the parent asked for the CPU before.
+        for found in [found, run(scheduler, preempt, 15_000)] {
+            let is_turn = |event: &&schedlab_model::Event| {
+                let to =
+                    |next: Option<schedlab_model::TaskId>| next.is_some_and(|task| task.0 == 1);
+                matches!(event.kind, schedlab_model::EventKind::Switch { next, .. } if to(next))
+            };
+            let nr_turns = found.trace.events.iter().filter(is_turn).count();
+            assert_eq!(nr_turns, 1, "{scheduler}: {}", timeline(&found));
+        }
+    }
 }
