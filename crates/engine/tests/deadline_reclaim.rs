@@ -103,7 +103,10 @@ fn what_a_sleeper_leaves_unused_is_reclaimed_after_its_zero_lag_time() {
 #[test]
 fn an_idle_fair_server_is_reclaimed_too() {
     let tasks = || vec![hog(deadline(10, 100, true))];
-    assert_near(shares("linux-6.12", 1, tasks())[0], lasts(10, 110_181));
+    assert_near(shares("linux-6.18", 1, tasks())[0], lasts(10, 110_181));
+    // 6.12 takes the server twice from what is free, and gives back only the idle one.
+    let rate = ((104_857 + 52_428) * 269) >> 8;
+    assert_near(shares("linux-6.12", 1, tasks())[0], lasts(10, rate));
 }
 
 /// Everybody who does not reclaim gets what it would get without the others that do; nobody is

@@ -133,6 +133,10 @@ fn play(
 ) -> Result<RunResult, LaneError> {
     let mut pace = Pace::quiet(&request.workload, request.cpus.weight());
     pace.instruction_ns = request.instruction_ns;
+    if request.instruction_ns.is_none() {
+        // With the host's time, calm takes real seconds and tasks may wake late.
+        pace.calm_ns = 0;
+    }
     let run = RunRequest {
         seed: request.seed,
         until_ns: request.until_ns,
@@ -149,7 +153,7 @@ fn play(
         && monotonic_ns() - begin < soak_ns
         && scheduler.check().is_ok()
     {
-        HostLane.run_at(&run, Some(pace), &mut NullSink)?;
+        HostLane.run_at(&run, Some(Pace { calm_ns: 0, ..pace }), &mut NullSink)?;
         reply.nr_rounds += 1;
     }
     reply.rounds_ns = monotonic_ns() - begin;
