@@ -128,6 +128,8 @@ impl Launcher<'_> {
     pub(super) fn plan_zero(&self) -> bool {
         let calm_ns = self.plan.pace.calm_ns;
         if calm_ns > 0 {
+            // The first tick after an idle time may have come when the launcher was woken.
+            next_tick();
             let zero_ns = next_tick() + calm_ns.next_multiple_of(sys::tick_ns());
             self.memory.header().planned_ns.store(zero_ns, Ordering::Release);
         }
@@ -155,13 +157,12 @@ impl Launcher<'_> {
         // uses up time that real-time tasks may have in a second.
         let tick_ns = if planned_ns > 0 { planned_ns } else { next_tick() + sys::tick_ns() };
         self.calm_down(tick_ns - lead_ns)?;
-        if !early.is_empty() {
-            header.early_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
-        }
+        // From here on a task that wakes belongs to the run.
+        header.early_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
         for word in &early {
             self.wake_sharers(release, *word);
         }
-        let zero_ns = next_tick();
+        let zero_ns = if planned_ns > 0 { spin_until(planned_ns) } else { next_tick() };
         header.zero_ns.store(zero_ns, Ordering::Relaxed);
         for word in early {
             self.note_release(release, word, zero_ns);
@@ -222,6 +223,14 @@ fn renew_server(cpu: CpuId) {
     if let Ok(runtime) = fs::read(&path) {
         let _ = fs::write(&path, runtime);
     }
+}
+
+/// Waits for a time (CLOCK_MONOTONIC, ns) and returns it.
+fn spin_until(at_ns: u64) -> u64 {
+    while sys::monotonic_ns() < at_ns {
+        std::hint::spin_loop();
+    }
+    at_ns
 }
 
 /// Time (ns) after the last reading of the clock before a tick at which a run begins: timers of
