@@ -15,7 +15,6 @@
 //! until its last counters are read. The difference is the switch of the address space.
 
 mod buffers;
-mod code;
 mod objects;
 mod waits;
 
@@ -201,7 +200,6 @@ pub fn run_released(
     let player = setup.unwrap_or_else(|failure| fail(slot, &failure));
     memory.populate_marks(index);
     plan.objects.populate();
-    code::of(program).into_iter().for_each(sys::find_code);
     player.rehearse(program);
     wait_for_release(memory, index, word_of, plan.release_ns(index));
     player.play(program)

@@ -23,13 +23,6 @@ pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Finds the page with the code of a function, and those around it, so that a first call does not
-/// wait for them: a forked process has none of its parent's.
-pub fn find_code(function: usize) {
-    // SAFETY: code of this program, which is mapped for reading; one byte, and never used.
-    std::hint::black_box(unsafe { std::ptr::read_volatile(function as *const u8) });
-}
-
 /// Anonymous shared memory, zeroed and page-aligned. Unused pages take no memory.
 #[derive(Debug)]
 pub struct SharedMap {

@@ -15,7 +15,7 @@ mod sched;
 
 pub use channel::*;
 pub use futex::*;
-pub use memory::{SharedMap, find_code, sealed_file};
+pub use memory::{SharedMap, sealed_file};
 pub use process::*;
 pub use sched::*;
 
