@@ -493,6 +493,9 @@ impl FairClass {
     pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
         let delay_zero = self.rules.features.delay_zero;
+        if self.rules.requeue_updates_curr {
+            self.update_curr(core, q);
+        }
         self.update_entity_lag(core, q, e);
         let moves = if self.rules.delayed_lag_only_rises {
             let se = self.ent(e);

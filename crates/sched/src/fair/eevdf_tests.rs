@@ -152,6 +152,18 @@ fn section_2_5_a_delayed_sleeper_that_wakes_has_at_least_the_lag_with_which_it_s
         assert_eq!(class.ent(1).vruntime, v, "{rules:?}");
         assert!(!class.ent(1).delayed);
     }
+    // In 7.2 the running task counts up to now: the average is 10 ms, not 6, and the sleeper is
+    // behind it. Before, it seems to be as far ahead as it was.
+    for (rules, v) in [(Rules::LINUX_7_1, 12_000_000), (Rules::LINUX_7_2, 20_000_000)] {
+        let (mut class, mut core) = running(rules, &[30, 30]);
+        class.ent_mut(0).vruntime = 0;
+        put(&mut class, 1, 12_000_000, 42_000_000);
+        class.set_delayed(1);
+        class.ent_mut(1).vlag = -6_000_000;
+        core.now += 20_000_000;
+        class.requeue_delayed_entity(&mut core, 1);
+        assert_eq!(class.ent(1).vruntime, v, "{rules:?}");
+    }
     // The lag when it fell asleep is noted.
     let (mut class, mut core) = running(Rules::LINUX_7_1, &[3, 3]);
     class.ent_mut(0).vruntime = 6_000_000;

@@ -154,6 +154,10 @@ pub struct Rules {
     pub lag_limit: LagLimit,
     /// Whether a delayed sleeper falls no further behind than it was when it fell asleep.
     pub delayed_lag_only_rises: bool,
+    /// Whether a delayed sleeper that wakes finds the running entity's virtual runtime up to date
+    /// (`update_curr` in `requeue_delayed_entity`; in 7.2.13, not in 6.12.117). Otherwise that is
+    /// as of the last tick or pick, and its lag too small.
+    pub requeue_updates_curr: bool,
     /// Whether divisions are exact and averages use full weights.
     pub exact_arithmetic: bool,
     /// Rule of weight changes.
@@ -197,6 +201,7 @@ impl Rules {
         wakeup: Wakeup::ByDeadline,
         lag_limit: LagLimit::OwnSlice,
         delayed_lag_only_rises: false,
+        requeue_updates_curr: false,
         exact_arithmetic: false,
         reweight: Reweight::Scale,
         idle_loses_protection: false,
@@ -266,8 +271,11 @@ impl Rules {
         ..Self::LINUX_6_18
     };
     /// EEVDF as in 7.2, on an architecture that rearms timers late.
-    pub const LINUX_7_2: Self =
-        Self { features: Features { hrtick: true, ..Self::LINUX_7_1.features }, ..Self::LINUX_7_1 };
+    pub const LINUX_7_2: Self = Self {
+        features: Features { hrtick: true, ..Self::LINUX_7_1.features },
+        requeue_updates_curr: true,
+        ..Self::LINUX_7_1
+    };
 
     /// A weight with the arithmetic of this version.
     #[inline]
