@@ -193,6 +193,18 @@ impl Observer for Watcher {
     }
 }
 
+/// An observer that wants nothing. With it, tasks have the numbers that they have for others,
+/// which count the threads of the machine's kernel.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn wants(&mut self, _now: Nanos, _cpu: CpuId) -> Option<Explanation> {
+        None
+    }
+
+    fn decided(&mut self, _core: &Core, _decision: Decision) {}
+}
+
 fn run(
     lane: &SimLane,
     request: &RunRequest,
@@ -256,7 +268,7 @@ fn explain_wait(
     wanted: Wanted,
 ) -> Result<ExplainResult, LaneError> {
     let mut finder = WaitFinder::new(wanted.clone());
-    lane.run_observed(request, &mut finder, None)?;
+    lane.run_observed(request, &mut finder, Some(&mut Nobody))?;
     let wait = found(&finder, &wanted)?;
     let mut witness = Witness::new(wait.clone(), request.cpus.weight());
     let pick = Pick::During(wait.cpus, wait.start_ns, wait.end_ns);

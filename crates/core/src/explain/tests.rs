@@ -90,3 +90,22 @@ fn questions_without_an_answer_say_why() {
     assert!(error(Question::Task("b".into(), Some(2))).contains("it waited 1 times"));
     assert!(error(Question::At(61 * MS)).contains("ends at 60000000 ns"));
 }
+
+/// The machine's threads have the first numbers.
+#[test]
+fn threads_of_the_kernel_do_not_shift_the_names() {
+    let machine = crate::machine::preset("guest-counted").map(std::sync::Arc::new);
+    assert!(machine.as_ref().is_some_and(|spec| !spec.machine.threads.is_empty()));
+    let lane = SimLane { machine, ..SimLane::default() };
+    let question = Question::Task("c".into(), None);
+    let query = Query { question, cpu: None, decisions_max: 20, candidates_max: 16 };
+    let answer = explain(&lane, &request("linux-6.12", 1), &query).unwrap();
+    assert_eq!(answer.wait.unwrap().name, "c");
+    let last = answer.decisions.last().unwrap();
+    assert_eq!(last.next_name.as_deref(), Some("c"));
+    let contests = answer.decisions.iter().flat_map(|decision| &decision.contests);
+    let known = ["a", "b", "c", "schedlab-launch", "rcu_preempt"];
+    for candidate in contests.flat_map(|contest| &contest.candidates) {
+        assert!(known.contains(&candidate.name.as_str()), "{}", candidate.name);
+    }
+}
