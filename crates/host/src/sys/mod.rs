@@ -8,12 +8,14 @@
 //! program with threads.
 
 mod channel;
+mod code;
 mod futex;
 mod memory;
 mod process;
 mod sched;
 
 pub use channel::*;
+pub use code::inherit_code;
 pub use futex::*;
 pub use memory::{SharedMap, sealed_file};
 pub use process::*;
