@@ -234,6 +234,11 @@ impl Groups {
         Ok(())
     }
 
+    /// The groups of the run, parents first; the root group alone if it has none of its own.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = CgroupId> + use<> {
+        (0..self.joins.len().max(1) as u32).map(CgroupId)
+    }
+
     /// Moves `pid` to a group; does nothing if the run has no groups.
     pub fn join(&self, pid: u32, group: CgroupId) -> io::Result<()> {
         match self.joins.first().zip(self.joins.get(group.index())) {

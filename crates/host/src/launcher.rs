@@ -12,6 +12,7 @@
 //! run. It sleeps while tasks run, and stays off the run's CPUs if others are free.
 
 mod release;
+mod settle;
 mod stage;
 
 use crate::attr;
@@ -125,8 +126,10 @@ impl Launcher<'_> {
         self.plan.objects.close_all();
         self.wait_until_held(count)?;
         self.set_attributes(count)?;
+        self.let_exits_pass()?;
         let is_planned = self.plan_zero();
         let knows_plan = self.call_roll(count)? && is_planned;
+        self.outrun_tasks()?;
         self.read_base(count)?;
         self.line_up(&release);
         let mut awaited = Awaited::default();
