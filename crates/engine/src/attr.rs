@@ -59,6 +59,22 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Sets the attributes of `task`, in any state. Its priority and class follow from them and
     /// from the mutexes that it holds.
     pub(crate) fn change(&mut self, task: TaskId, attr: &SchedAttr) {
+        let moves_group = attr.cgroup != self.core.task(task).attr.cgroup;
+        self.requeue_with(task, attr, moves_group && self.stack.group_moves_resched);
+    }
+
+    /// Running `task` is at the end of its exit and moves from its autogroup to its control group,
+    /// which is the same one if it has none (`sched_autogroup_exit_task`, with
+    /// CONFIG_SCHED_AUTOGROUP, as distributions have it).
+    pub(crate) fn leave_autogroup(&mut self, task: TaskId) {
+        let attr = *self.core.task(task).attr;
+        self.requeue_with(task, &attr, true);
+    }
+
+    /// Takes `task` off its queue and puts it back with other attributes. `moves_group`: as
+    /// `sched_move_task` does, which puts a real-time task at the tail of its priority and requests
+    /// a reschedule.
+    fn requeue_with(&mut self, task: TaskId, attr: &SchedAttr, moves_group: bool) {
         let (new_prio, new_class) = self.effective(task, attr);
         let donor = self.donor(task, attr);
         let is_lent_anew = donor != self.current_donor(task);
@@ -76,7 +92,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let is_queued = self.core.task(task).on_rq;
         let cpus_allowed = self.allowed_cpus(attr);
         debug_assert!(is_queued || !is_running, "task {task} runs on no queue");
-        let moved = new_prio != old_prio;
+        let has_moved = new_prio != old_prio;
+        let moved = has_moved || moves_group;
         if is_running {
             self.account(cpu, task);
         }
@@ -108,13 +125,16 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if is_running {
             class.set_next_task(core, cpu, task, false);
+            if moves_group {
+                core.resched_curr(cpu);
+            }
         }
         if new_class != old_class {
             let (class, core) = self.class(old_class);
             class.switched_from(core, cpu, task);
             let (class, core) = self.class(new_class);
             class.switched_to(core, cpu, task);
-        } else if moved || is_lent_anew {
+        } else if has_moved || is_lent_anew {
             class.prio_changed(core, cpu, task, old_prio);
         }
         debug_assert_eq!(self.core.is_running(task), is_running, "task {task} was switched");

@@ -44,6 +44,11 @@ impl KernelMode {
         self.model != Preempt::Full
     }
 
+    /// Whether a full request to reschedule preempts a task in the kernel at once.
+    pub fn is_preemptible(&self) -> bool {
+        matches!(self.model, Preempt::Full | Preempt::Lazy)
+    }
+
     /// Whether the fair class makes lazy requests.
     pub fn is_lazy(&self) -> bool {
         self.model == Preempt::Lazy

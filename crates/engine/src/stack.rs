@@ -39,6 +39,8 @@ pub(crate) struct Stack {
     pub has_quiet_ticks: bool,
     /// Whether a sleeper that is due at a tick wakes after it.
     pub timers_follow_tick: bool,
+    /// Whether a move to another group requests a reschedule.
+    pub group_moves_resched: bool,
 }
 
 impl Stack {
@@ -73,6 +75,7 @@ impl Stack {
             cpuset_forgets_affinity: traits.iter().any(|class| class.cpuset_forgets_affinity),
             has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
             timers_follow_tick: traits.iter().any(|class| class.timers_follow_tick),
+            group_moves_resched: traits.iter().any(|class| class.group_moves_resched),
             classes,
         }
     }

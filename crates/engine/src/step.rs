@@ -301,6 +301,13 @@ impl<S: TraceSink> Engine<'_, S> {
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
+            if self.stack.group_moves_resched
+                && self.cpus.kernel_mode.is_preemptible()
+                && !std::mem::replace(&mut self.shared(task).has_left_group, true)
+            {
+                self.leave_autogroup(task);
+                return self.call_first(task, 0, Step::Exit);
+            }
             self.shared(task).has_left = true;
             self.leave_parent(cpu, task);
             return self.call_first(task, self.costs.exit_after_ns, Step::Exit);

@@ -4,9 +4,13 @@
 
 mod common;
 
-use common::workloads::{burst, endless, nice, task};
+use common::workloads::{burst, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
-use schedlab_model::{Costs, EventKind, Machine, Nanos, SwitchOut, TaskSpec, Workload};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{
+    CgroupId, CgroupSpec, Costs, EventKind, Machine, Nanos, Op, Policy, Preempt, SchedAttr,
+    SwitchOut, TaskSpec, Workload,
+};
 use schedlab_sched::registry::find;
 
 const TICK: Nanos = 30_000;
@@ -81,4 +85,64 @@ fn an_exit_takes_time() {
     };
     assert_eq!(events.iter().filter(gone).count(), 2);
     assert_eq!(run.outcome.work_ns, 12 * MS);
+}
+
+/// In its exit a task leaves its autogroup (sched_move_task), goes to the tail of its priority and
+/// asks for a reschedule. A kernel that preempts itself then runs the others first.
+#[test]
+fn an_exit_lets_others_of_its_priority_go_first() {
+    let costs = Costs { exit_ns: 300_000, exit_after_ns: 100_000, ..Costs::ZERO };
+    let turns = |scheduler: &str, preempt| {
+        let task = task("short", policy(Policy::Fifo, 1), burst(2 * MS));
+        let workload = Workload::new("exits", vec![task; 2]);
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        case.machine = Machine { costs, preempt, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let split = "0A 2.200000B 4.400000A 4.500000B 4.600000-";
+    for preempt in [Preempt::Full, Preempt::Lazy] {
+        assert_eq!(turns("linux-6.18", preempt), split);
+    }
+    for preempt in [Preempt::None, Preempt::Voluntary] {
+        assert_eq!(turns("linux-6.12", preempt), "0A 2.300000B 4.600000-");
+    }
+    // Not part of the rules of earlier kernels.
+    assert_eq!(turns("linux-2.6.32", Preempt::Full), "0A 2.300000B 4.600000-");
+}
+
+/// A running task that moves to another group does the same.
+#[test]
+fn a_move_to_another_group_requests_a_reschedule() {
+    let group = SchedAttr { cgroup: CgroupId(1), ..policy(Policy::Fifo, 1) };
+    let moves = ProgramBuilder::new().run(MS).op(Op::SetAttr(Box::new(group))).run(MS).build();
+    let tasks = vec![
+        task("moves", policy(Policy::Fifo, 1), moves),
+        task("stays", policy(Policy::Fifo, 1), burst(MS)),
+    ];
+    let mut workload = Workload::new("moves", tasks);
+    workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+    let turns = |scheduler: &str| {
+        let case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    for scheduler in ["linux-6.1", "linux-6.12", "linux-7.2"] {
+        assert_eq!(turns(scheduler), "0A 1B 2A 3-", "{scheduler}");
+    }
+    assert_eq!(turns("linux-2.6.32"), "0A 2B 3-");
+}
+
+/// A tick of a fair task goes through the levels of groups, one of a real-time task does not.
+#[test]
+fn a_tick_takes_longer_in_a_group() {
+    let costs = Costs { tick_ns: 20_000, tick_entity_ns: 5_000, ..Costs::ZERO };
+    let end = |attr: SchedAttr| {
+        let mut workload = Workload::new("ticks", vec![task("hog", attr, burst(10 * MS))]);
+        workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(end(policy(Policy::Fifo, 1)), "0A 10.040000-");
+    assert_eq!(end(nice(0)), "0A 10.050000-");
+    assert_eq!(end(SchedAttr { cgroup: CgroupId(1), ..nice(0) }), "0A 10.060000-");
 }

@@ -77,6 +77,10 @@ pub(crate) struct Shared {
     pub pending: Option<Step>,
     /// The time of the call on the way to the switch has passed: `pending` may block at once.
     pub is_paid: bool,
+    /// It has forked a task.
+    pub has_forked: bool,
+    /// It is exiting, and has left its autogroup.
+    pub has_left_group: bool,
     /// It is exiting, and its parent knows.
     pub has_left: bool,
     /// The deadline task whose parameters it uses.

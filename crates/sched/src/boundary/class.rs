@@ -60,6 +60,9 @@ pub struct ClassTraits {
     /// Whether a sleeper that is due at a tick wakes after it, as in kernels without
     /// high-resolution timers ([`KernelVersion::has_high_resolution_timers`]).
     pub timers_follow_tick: bool,
+    /// Whether a running task that moves to another group requests a reschedule and goes to the
+    /// tail of its priority, and so does one at the end of its exit, which leaves its autogroup.
+    pub group_moves_resched: bool,
     /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
     /// before 6.2. Later kernels remember both.
     pub cpuset_forgets_affinity: bool,
@@ -81,6 +84,7 @@ impl ClassTraits {
         watches_idle: false,
         has_quiet_ticks: false,
         timers_follow_tick: false,
+        group_moves_resched: false,
         cpuset_forgets_affinity: false,
         follows_tunables: false,
         enforces_cpu_max: false,

@@ -338,6 +338,7 @@ impl SchedClass for DlClass {
             acts_without_tasks: false,
             // It has none of those that may change.
             follows_tunables: true,
+            group_moves_resched: true,
             balances: Balances::BelowPrev,
             ..ClassTraits::DEFAULT
         }

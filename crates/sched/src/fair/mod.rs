@@ -388,6 +388,7 @@ impl SchedClass for FairClass {
             acts_without_tasks: false,
             enforces_cpu_max: true,
             follows_tunables: true,
+            group_moves_resched: true,
             cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
             ..ClassTraits::DEFAULT
         }

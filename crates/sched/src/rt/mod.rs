@@ -237,6 +237,8 @@ impl SchedClass for RtClass {
         ClassTraits {
             acts_without_tasks: false,
             follows_tunables: self.follows_tunables,
+            // Both from 6.1 on.
+            group_moves_resched: self.follows_tunables,
             balances: Balances::BelowPrev,
             ..ClassTraits::DEFAULT
         }
