@@ -12,7 +12,8 @@ use schedlab_metrics::{ModelCounters, RunTotals};
 use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{
-    Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
+    Costs, CpuMask, KernelVersion, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec,
+    TraceSink, Workload,
 };
 use schedlab_run::machine::{MachineSpec, set_costs};
 use schedlab_run::place::unknown;
@@ -21,6 +22,7 @@ use schedlab_run::{
     Lane, LaneError, LaneKind, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting,
     StudyError, Warning,
 };
+use schedlab_sched::boundary::options::SCX_CORE;
 use schedlab_sched::{Options, Scheduler, SourceDigest, TunableKind, registry};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
@@ -131,11 +133,25 @@ impl SimLane {
         let own = self.preempt.or(spec.preempt);
         machine.preempt = own.unwrap_or(scheduler.preempt);
         let own = (named.is_none() && !self.charges_textbooks).then_some(scheduler.costs);
-        let costs = self.costs.or(own);
+        let under = kernel_of(request, scheduler).and_then(|kernel| spec.costs_under(kernel));
+        let costs = self.costs.or(own).or(under);
         if let Some(costs) = costs {
             set_costs(&mut machine, costs);
         }
         Ok(machine)
+    }
+}
+
+/// The kernel that `scheduler` models, or on which a scheduler for sched_ext is to run.
+fn kernel_of(request: &RunRequest, scheduler: &Scheduler) -> Option<KernelVersion> {
+    let Some(core) = scheduler.tunables.iter().find(|tunable| tunable.name == SCX_CORE) else {
+        return scheduler.name.parse().ok();
+    };
+    let set = request.tunables.iter().find(|(name, _)| name == SCX_CORE);
+    match (set, &core.kind) {
+        (Some((_, version)), _) => version.parse().ok(),
+        (None, TunableKind::Choice(words)) => words.iter().nth(core.default as usize)?.parse().ok(),
+        (None, _) => None,
     }
 }
 

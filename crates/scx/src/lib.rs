@@ -39,7 +39,8 @@ pub use ops::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Locator, Ops, OpsFault, OpsInfo,
     OpsResult, UserWait,
 };
-pub use options::{ExtOptions, OnError, SCX_CORE};
+pub use options::{ExtOptions, OnError};
 pub use rules::{CORES, CoreRules};
+pub use schedlab_sched::boundary::options::SCX_CORE;
 pub use stack::{named, scheduler, stack, stack_checked};
 pub use state::{Events, ExtState};

@@ -4,7 +4,7 @@
 use super::rules::{CORES, CoreRules};
 use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_SEC;
-use schedlab_sched::boundary::options::{Options, Tunable, TunableKind, Words};
+use schedlab_sched::boundary::options::{Options, SCX_CORE, Tunable, TunableKind, Words};
 
 /// The effect of a scheduler's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,9 +30,6 @@ pub struct ExtOptions {
 }
 
 const TIME_MAX: Nanos = 1_000_000 * NSEC_PER_SEC;
-
-/// Name of the tunable that selects one of [`CORES`].
-pub const SCX_CORE: &str = "scx_core";
 
 const SCX_ON_ERROR: Tunable = Tunable::new(
     "scx_on_error",

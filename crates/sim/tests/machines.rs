@@ -48,10 +48,45 @@ fn presets_have_the_domains_of_the_real_machines() {
 }
 
 #[test]
+fn costs_may_differ_under_kernels_of_a_series() {
+    let text = "name = 'x'\nclock_mhz = 1000\ncosts_clock_mhz = 2000\n[topology]\n\
+                cores_per_llc = 1\n[costs]\ntick_ns = 100\nfork_ns = 200\n\
+                [kernel_costs.'6.18']\nfork_ns = 300\n";
+    let spec = machine::parse(text).unwrap();
+    let costs = |version: &str| spec.costs_under(version.parse().unwrap());
+    for version in ["6.18", "6.18.44", "linux-6.18.15"] {
+        let own = costs(version).unwrap();
+        assert_eq!((own.tick_ns, own.fork_ns), (200, 600), "{version}");
+    }
+    assert_eq!((costs("6.12"), spec.machine.costs.fork_ns), (None, 400));
+    // A run has those of its scheduler's kernel.
+    let program = ProgramBuilder::new().run(1_000).build();
+    let workload = Workload::new("w", vec![TaskSpec::new("a", program)]);
+    let lane = SimLane { machine: Some(Arc::new(spec)), ..SimLane::default() };
+    for (scheduler, fork_ns) in [("linux-6.18.44", 600), ("linux-6.12", 400), ("rr", 400)] {
+        let request = RunRequest::new(workload.clone(), scheduler, CpuMask::first(1));
+        let machine = lane.machine_of(&request, machine_scheduler(scheduler)).unwrap();
+        assert_eq!(machine.costs.fork_ns, fork_ns, "{scheduler}");
+    }
+}
+
+fn machine_scheduler(name: &str) -> &'static schedlab_sched::Scheduler {
+    schedlab_sched::registry::find(name).unwrap()
+}
+
+#[test]
 fn wrong_files_are_refused_with_what_was_found() {
     let cases = [
         ("name = 'x'\n[topology]\ncores = 4\n", "unknown field `cores`"),
         ("name = 'x'\n[topology]\nnodes = 2\n", "needs `cores_per_llc`"),
+        (
+            "name = 'x'\n[topology]\ncores_per_llc = 1\n[kernel_costs.new]\n",
+            "the name is no series of kernels",
+        ),
+        (
+            "name = 'x'\n[topology]\ncores_per_llc = 1\n[kernel_costs.'6.1']\nticks_ns = 1\n",
+            "no cost is called \"ticks_ns\"",
+        ),
         ("name = ''\n[topology]\ncores_per_llc = 1\n", "`name` is empty"),
         ("name = 'x'\n[topology]\ncores_per_llc = 2000\n", "allowed are 1 to 1024"),
         ("name = 'x'\n[topology]\nnodes = 4294967295\ncores_per_llc = 2\n", "1 to 1024"),

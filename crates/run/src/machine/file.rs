@@ -6,6 +6,7 @@
 //! allowed.
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::kernel::KernelVersion;
 use schedlab_model::machine::{
     Caches, Device, INTERVAL_NS_MIN, InterruptArrivals, InterruptSource, KernelThread, Shape,
     ThreadWakes,
@@ -61,6 +62,9 @@ pub struct MachineFile {
     /// Costs (ns), with the names of a costs file.
     #[serde(default)]
     pub costs: BTreeMap<String, u64>,
+    /// Costs that differ under kernels of a series, such as `6.12`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel_costs: BTreeMap<String, BTreeMap<String, u64>>,
     /// The block device.
     #[serde(default)]
     pub device: DeviceTable,
@@ -199,6 +203,8 @@ pub struct MachineSpec {
     pub machine: Machine,
     /// Preemption model; `None`: that of the scheduler's kernel.
     pub preempt: Option<Preempt>,
+    /// Costs under kernels of some series, if they differ from those of the machine.
+    pub kernel_costs: Vec<(KernelVersion, Costs)>,
     /// A description in one line.
     pub summary: String,
     /// Sources of the facts.
@@ -226,7 +232,7 @@ impl MachineFile {
         machine.hz = self.hz.unwrap_or(machine.hz);
         machine.preempt_point_ns = self.preempt_point_ns.unwrap_or(machine.preempt_point_ns);
         machine.caches = self.caches.caches()?;
-        machine.costs = self.at_own_clock(costs(&self.costs)?)?;
+        machine.costs = self.at_own_clock(costs(Costs::DEFAULT, &self.costs)?)?;
         machine.device = self.device.device()?;
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
@@ -239,8 +245,9 @@ impl MachineFile {
         machine.preempt = preempt.unwrap_or(machine.preempt);
         machine.check()?;
         Ok(MachineSpec {
-            machine,
             preempt,
+            kernel_costs: self.kernel_costs(&machine)?,
+            machine,
             summary: self.summary.clone(),
             sources: self.sources.clone(),
             assumptions: self.assumptions.clone(),
@@ -249,6 +256,21 @@ impl MachineFile {
 }
 
 impl MachineFile {
+    /// The costs under each series of kernels that has its own, checked as those of `machine`.
+    fn kernel_costs(&self, machine: &Machine) -> Result<Vec<(KernelVersion, Costs)>, String> {
+        let of = |(series, given): (&String, &BTreeMap<String, u64>)| {
+            let wrong = |error: String| format!("[kernel_costs.{series:?}]: {error}");
+            let version: KernelVersion = series.parse().map_err(|_| {
+                wrong("the name is no series of kernels: allowed are names such as 6.12".into())
+            })?;
+            let own = costs(costs(Costs::DEFAULT, &self.costs)?, given).map_err(wrong)?;
+            let own = self.at_own_clock(own)?;
+            Machine { costs: own, ..machine.clone() }.check().map_err(wrong)?;
+            Ok((version, own))
+        };
+        self.kernel_costs.iter().map(of).collect()
+    }
+
     /// Converts the costs to the machine's clock.
     fn at_own_clock(&self, costs: Costs) -> Result<Costs, String> {
         let mhz = |name: &str, value: Option<u32>| match value {
@@ -274,8 +296,8 @@ pub fn preempt_by_name(name: &str) -> Result<Preempt, String> {
     })
 }
 
-fn costs(given: &BTreeMap<String, u64>) -> Result<Costs, String> {
-    let mut costs = Costs::DEFAULT;
+/// `costs` with those that are `given`.
+fn costs(mut costs: Costs, given: &BTreeMap<String, u64>) -> Result<Costs, String> {
     for (name, ns) in given {
         let field = costs.field_mut(name).ok_or_else(|| {
             format!("no cost is called {name:?}: allowed are {}", Costs::NAMES.join(", "))

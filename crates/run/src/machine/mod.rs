@@ -9,6 +9,7 @@ pub use file::{
     preempt_by_name,
 };
 
+use schedlab_model::kernel::KernelVersion;
 use schedlab_model::machine::Caches;
 use schedlab_model::{Costs, Machine};
 
@@ -18,10 +19,19 @@ impl MachineSpec {
         Self {
             machine: Machine::flat(nr_cpus),
             preempt: None,
+            kernel_costs: Vec::new(),
             summary: String::new(),
             sources: Vec::new(),
             assumptions: Vec::new(),
         }
+    }
+
+    /// The costs under a kernel of this version; `None`: those of the machine.
+    pub fn costs_under(&self, kernel: KernelVersion) -> Option<Costs> {
+        let is_of = |(series, _): &&(KernelVersion, Costs)| {
+            series.series_number() == kernel.series_number()
+        };
+        self.kernel_costs.iter().find(is_of).map(|(_, costs)| *costs)
     }
 
     /// The machine with its first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.

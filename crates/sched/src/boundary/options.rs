@@ -77,6 +77,9 @@ impl TunableKind {
     }
 }
 
+/// Name of the tunable with the kernel whose sched_ext core a run has.
+pub const SCX_CORE: &str = "scx_core";
+
 /// A tunable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunable {
