@@ -294,6 +294,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     class.timer(core, token);
                     let class = class.name();
                     self.drain();
+                    if let Some(cpu) = self.core.work.hrtick_ended.take() {
+                        self.resched_after_hrtick(cpu);
+                    }
                     if self.core.take_user_wake() {
                         self.wake_user();
                     }

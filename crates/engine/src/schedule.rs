@@ -251,7 +251,10 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }
+        let leaves = !matches!(out, SwitchOut::Idle | SwitchOut::Preempted);
+        self.core.work.leave_ns = if leaves { self.costs.block_switch_ns } else { 0 };
         self.switch_in(cpu, next, prev.is_none());
+        self.core.work.leave_ns = 0;
     }
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
@@ -326,6 +329,18 @@ impl<S: TraceSink> Engine<'_, S> {
         let class = t.class;
         let (class, core) = self.class(class);
         class.set_next_task(core, cpu, next, true);
+        if self.core.hrtick_ns > 0 {
+            self.pay_hrtick(cpu);
+        }
+    }
+
+    /// The task that begins to run on `cpu` pays for the timers that the pick has started.
+    #[inline(never)]
+    fn pay_hrtick(&mut self, cpu: CpuId) {
+        let nr = Nanos::from(std::mem::take(&mut self.core.work.hrtick_starts));
+        if nr > 0 {
+            self.extend_burst(cpu, nr.saturating_mul(self.core.hrtick_ns));
+        }
     }
 
     /// The cost (ns) of the entries that the pick examined. Counts them.
@@ -338,6 +353,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_cost(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {
         let mut cost = self.costs.context_switch_ns + self.scan_cost();
+        cost += self.core.work.leave_ns;
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }

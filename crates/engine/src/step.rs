@@ -158,7 +158,8 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Yield => self.yields(cpu, task),
             // The child exists, and may preempt, when the work of the fork is done.
             Step::Fork { .. } if self.costs.fork_ns > 0 => {
-                self.call_first(task, self.costs.fork_ns, step)
+                let ns = self.fork_ns(task);
+                self.call_first(task, ns, step)
             }
             Step::Fork { task: spec } => self.fork(cpu, task, spec),
             Step::JoinAll if self.pays_first(task, step) => Next::Call,
@@ -298,6 +299,17 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Busy(0)
     }
 
+    /// What the fork that `task` begins takes.
+    fn fork_ns(&mut self, task: TaskId) -> Nanos {
+        let mut ns = self.costs.fork_ns;
+        if self.costs.first_fork_ns > 0
+            && !std::mem::replace(&mut self.shared(task).has_forked, true)
+        {
+            ns = ns.saturating_add(self.costs.first_fork_ns);
+        }
+        ns
+    }
+
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
@@ -331,6 +343,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let is_last = self.uncount_child(parent, self.tasks[task].spec);
         if self.walk_of_exit(parent) || is_last {
             self.charge(task, self.costs.wakeup_ns);
+            self.charge(parent, self.costs.reap_ns);
             self.wake(parent, cpu, Some(task));
         }
     }

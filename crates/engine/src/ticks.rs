@@ -10,16 +10,13 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, TaskId, TraceSink};
+use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Processes the due tick, or several quiet ones.
     pub(crate) fn tick(&mut self) {
-        let nr = if self.stack.has_quiet_ticks && self.cpus.has_plain_bursts() {
-            self.nr_quiet_ticks()
-        } else {
-            0
-        };
+        let is_plain = self.costs.tick_entity_ns == 0 && self.cpus.has_plain_bursts();
+        let nr = if self.stack.has_quiet_ticks && is_plain { self.nr_quiet_ticks() } else { 0 };
         if nr > 0 {
             self.pass_ticks(nr);
         } else {
@@ -32,8 +29,9 @@ impl<S: TraceSink> Engine<'_, S> {
     fn take_tick(&mut self) {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
-        // Every busy CPU loses as much, unless siblings or kernel code make a difference.
-        let is_uniform = self.cpus.has_plain_bursts();
+        // Every busy CPU loses as much, unless siblings, kernel code or groups make a difference.
+        let entity_ns = self.costs.tick_entity_ns;
+        let is_uniform = entity_ns == 0 && self.cpus.has_plain_bursts();
         if is_uniform {
             self.clock.burst_ends.move_all(tick_ns);
         }
@@ -41,8 +39,10 @@ impl<S: TraceSink> Engine<'_, S> {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             debug_assert!(self.is_on(cpu, curr), "the tick finds task {curr} off its queue");
             self.outcome.nr_ticks += 1;
-            if !is_uniform && tick_ns > 0 {
-                self.extend_burst(cpu, tick_ns);
+            if !is_uniform && tick_ns + entity_ns > 0 {
+                let class = self.stack.class(self.core.task(curr).class);
+                let levels = Nanos::from(class.tick_levels(curr));
+                self.extend_burst(cpu, tick_ns + levels.saturating_mul(entity_ns));
             }
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
@@ -64,17 +64,26 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.tell_vruntime(curr);
             }
             if self.costs.tick_resched_ns > 0 && self.core.rq(cpu).need_resched {
-                self.resched_after_tick(cpu);
+                self.resched_after(cpu, self.costs.tick_resched_ns);
             }
         }
     }
 
-    /// A reschedule of `cpu` was requested in its tick. It takes place when the rest of the tick
-    /// has passed. The running task does no work meanwhile.
+    /// The timer of a slice has asked `cpu` to reschedule.
+    pub(crate) fn resched_after_hrtick(&mut self, cpu: CpuId) {
+        let ns = self.costs.hrtick_resched_ns;
+        if ns > 0 && self.core.rq(cpu).need_resched {
+            self.resched_after(cpu, ns);
+            self.extend_burst(cpu, ns);
+        }
+    }
+
+    /// A reschedule of `cpu` was requested in an interrupt. It takes place when the rest of the
+    /// interrupt, `ns`, has passed. The running task does no work meanwhile.
     #[inline(never)]
-    fn resched_after_tick(&mut self, cpu: CpuId) {
+    fn resched_after(&mut self, cpu: CpuId, ns: Nanos) {
         self.core.park_resched(cpu);
-        let at = self.core.now.saturating_add(self.costs.tick_resched_ns);
+        let at = self.core.now.saturating_add(ns);
         self.clock.events.push(at, Due::ReturnToUser(cpu));
     }
 

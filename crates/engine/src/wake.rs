@@ -29,6 +29,7 @@ impl<S: TraceSink> Engine<'_, S> {
             this_cpu = self.allowed_cpus(attr).first_cpu().unwrap_or(this_cpu);
         }
         let task = self.create(spec, name, this_cpu, None);
+        self.charge(task, self.costs.task_start_ns);
         if self.core.now > 0 {
             let release_ns = self.core.now - self.costs.timer_delay_ns;
             self.tasks[task].timers.fill(release_ns);

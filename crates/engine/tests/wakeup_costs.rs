@@ -91,6 +91,16 @@ fn a_sleep_begins_before_the_switch() {
     assert!(turns(10_000).starts_with("0A 1.017000B 1.017001A 2.034001B"), "{}", turns(10_000));
 }
 
+/// The task after one that blocks pays for its dequeue, one after a preempted task does not.
+#[test]
+fn the_next_task_pays_for_the_dequeue() {
+    let costs = Costs { block_switch_ns: 9_000, ..Costs::ZERO };
+    let sleeper = task("a", policy(Policy::Fifo, 1), bursts(2, MS, MS));
+    let hog = task("hog", policy(Policy::Idle, 0), burst(2 * MS));
+    let turns = timeline(&run(vec![sleeper, hog], costs, 9 * MS));
+    assert_eq!(turns, "0A 1B 2A 3B 4A 4B 4.027000-");
+}
+
 /// A task that yields uses the time up, but no longer delays the others.
 #[test]
 fn a_yield_costs_its_caller() {

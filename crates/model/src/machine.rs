@@ -159,6 +159,10 @@ pub struct Costs {
     /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up
     /// to the switch. It is no part of `context_switch_ns`.
     pub block_ns: Nanos,
+    /// What the switch from a task that blocks, yields or exits takes in addition to
+    /// `context_switch_ns`: the kernel has read the clock before it takes that task off its queue,
+    /// so the next one pays.
+    pub block_switch_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// First run of a task on a CPU other than its last one, within the same last-level cache.
@@ -172,10 +176,28 @@ pub struct Costs {
     /// after this time. The running task is charged for it. A quantum of exactly n ticks is
     /// therefore not used up at the n-th tick.
     pub tick_resched_ns: Nanos,
+    /// What a tick takes beyond `tick_ns` for each level of groups at which it accounts a task of
+    /// the fair class: one for a task of the root group, two in a group below it.
+    pub tick_entity_ns: Nanos,
+    /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
+    /// The slice counts after a quarter of it.
+    pub hrtick_ns: Nanos,
+    /// From the expiry of that timer, when the running task has been charged, to the switch: the
+    /// rest of the interrupt and the pick. The running task is charged for it.
+    pub hrtick_resched_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
+    /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
+    /// shares with its children).
+    pub first_fork_ns: Nanos,
     /// Waiting for children: what the call takes in addition to `syscall_ns`.
     pub join_ns: Nanos,
+    /// What a task that slept in a wait for children takes when it is woken, until it continues:
+    /// releasing the child.
+    pub reap_ns: Nanos,
+    /// Start of a task that no other one forked, from its release until its program begins, on the
+    /// CPU that runs it first.
+    pub task_start_ns: Nanos,
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
@@ -189,6 +211,9 @@ pub struct Costs {
     pub group_move_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
+    /// What a wait on a mutex, a semaphore, a barrier or a condition, or the wake-up of a waiter,
+    /// takes in addition to `syscall_ns`.
+    pub futex_ns: Nanos,
     /// A write to a pipe or a read from it, including the system call. The copy
     /// ([`Device::copy_kib_ns`]) and the wake-ups are extra.
     pub pipe_ns: Nanos,
@@ -220,19 +245,27 @@ impl Costs {
         timer_wakeup_ns: 0,
         wakeup_switch_ns: 0,
         block_ns: 0,
+        block_switch_ns: 0,
         idle_exit_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
         tick_ns: 0,
         tick_resched_ns: 0,
+        tick_entity_ns: 0,
+        hrtick_ns: 0,
+        hrtick_resched_ns: 0,
         fork_ns: 0,
+        first_fork_ns: 0,
         join_ns: 0,
+        reap_ns: 0,
+        task_start_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         group_move_ns: 0,
         syscall_ns: 0,
+        futex_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
         lock_hold_ns: 0,
@@ -253,19 +286,27 @@ impl Costs {
         timer_wakeup_ns: 0,
         wakeup_switch_ns: 0,
         block_ns: 0,
+        block_switch_ns: 0,
         idle_exit_ns: 2_500,
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
         tick_resched_ns: 0,
+        tick_entity_ns: 0,
+        hrtick_ns: 0,
+        hrtick_resched_ns: 0,
         fork_ns: 60_000,
+        first_fork_ns: 0,
         join_ns: 0,
+        reap_ns: 0,
+        task_start_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         group_move_ns: 0,
         syscall_ns: 250,
+        futex_ns: 0,
         pipe_ns: 400,
         socket_ns: 800,
         lock_hold_ns: 0,
@@ -276,7 +317,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 26] = [
+    pub const NAMES: [&'static str; 34] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -284,19 +325,27 @@ impl Costs {
         "timer_wakeup_ns",
         "wakeup_switch_ns",
         "block_ns",
+        "block_switch_ns",
         "idle_exit_ns",
         "migration_ns",
         "migration_llc_ns",
         "tick_ns",
         "tick_resched_ns",
+        "tick_entity_ns",
+        "hrtick_ns",
+        "hrtick_resched_ns",
         "fork_ns",
+        "first_fork_ns",
         "join_ns",
+        "reap_ns",
+        "task_start_ns",
         "child_start_ns",
         "exit_ns",
         "exit_after_ns",
         "set_attr_ns",
         "group_move_ns",
         "syscall_ns",
+        "futex_ns",
         "pipe_ns",
         "socket_ns",
         "lock_hold_ns",
@@ -330,6 +379,11 @@ impl Costs {
         self
     }
 
+    /// A wait on an object of the C library, or the wake-up of a waiter, with the system call.
+    pub const fn futex_call_ns(&self) -> Nanos {
+        self.syscall_ns.saturating_add(self.futex_ns)
+    }
+
     /// Whether CPUs wait for each other when they need the lock of the same run queue.
     pub const fn has_locks(&self) -> bool {
         self.lock_hold_ns > 0 || self.lock_transfer_ns > 0
@@ -345,19 +399,27 @@ impl Costs {
             "timer_wakeup_ns" => &mut self.timer_wakeup_ns,
             "wakeup_switch_ns" => &mut self.wakeup_switch_ns,
             "block_ns" => &mut self.block_ns,
+            "block_switch_ns" => &mut self.block_switch_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
             "tick_ns" => &mut self.tick_ns,
             "tick_resched_ns" => &mut self.tick_resched_ns,
+            "tick_entity_ns" => &mut self.tick_entity_ns,
+            "hrtick_ns" => &mut self.hrtick_ns,
+            "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
             "fork_ns" => &mut self.fork_ns,
+            "first_fork_ns" => &mut self.first_fork_ns,
             "join_ns" => &mut self.join_ns,
+            "reap_ns" => &mut self.reap_ns,
+            "task_start_ns" => &mut self.task_start_ns,
             "child_start_ns" => &mut self.child_start_ns,
             "exit_ns" => &mut self.exit_ns,
             "exit_after_ns" => &mut self.exit_after_ns,
             "set_attr_ns" => &mut self.set_attr_ns,
             "group_move_ns" => &mut self.group_move_ns,
             "syscall_ns" => &mut self.syscall_ns,
+            "futex_ns" => &mut self.futex_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,
             "lock_hold_ns" => &mut self.lock_hold_ns,

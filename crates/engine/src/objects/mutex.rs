@@ -58,7 +58,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 );
                 mutex.contended = true;
                 let inherits = mutex.inherits();
-                self.charge(task, self.costs.syscall_ns);
+                self.charge(task, self.costs.futex_call_ns());
                 let t = self.core.task(task);
                 let prio = if inherits { t.prio } else { t.attr.kernel_prio() };
                 let deadline = if inherits && prio < 0 { self.deadline(task) } else { 0 };
@@ -86,7 +86,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Charges a task for a system call, if it changes its own priority.
     fn adjust_own_priority(&mut self, task: TaskId) {
         if self.adjust_priority(task) {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge(task, self.costs.futex_call_ns());
         }
     }
 
@@ -109,7 +109,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let next = if was_contended { mutex.waiters.pop() } else { None };
         let protocol = mutex.protocol;
         if was_contended {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge(task, self.costs.futex_call_ns());
         }
         match protocol {
             MutexProtocol::None => {}

@@ -51,7 +51,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Send { channel, .. } | Step::Receive { channel, .. } => {
                 costs.block_ns + self.transfer_ns(channel)
             }
-            _ => costs.block_ns + costs.syscall_ns,
+            _ => costs.block_ns + costs.futex_call_ns(),
         }
     }
 
@@ -62,7 +62,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Join { .. } => costs.syscall_ns,
             // A transfer that is tried again charges no call.
             Step::Send { .. } | Step::Receive { .. } => costs.block_ns,
-            _ => costs.block_ns + costs.syscall_ns,
+            _ => costs.block_ns + costs.futex_call_ns(),
         }
     }
 

@@ -18,7 +18,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.objects.mutex(mutex).holder != Some(task) {
             return self.misuse(task, mutex, "waits with, though it does not hold it,");
         }
-        self.charge(task, self.costs.syscall_ns);
+        self.charge(task, self.costs.futex_call_ns());
         let prio = self.core.task(task).attr.kernel_prio();
         self.objects.condvar(condvar).push(task, prio);
         self.release_mutex(cpu, task, mutex);
@@ -28,7 +28,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Wakes at most `most` tasks that wait on a condition variable.
     pub(super) fn signal(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, most: usize) -> Next {
         if !self.objects.condvar(id).is_empty() {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge(task, self.costs.futex_call_ns());
         }
         for _ in 0..most {
             let Some(waiter) = self.objects.condvar(id).pop() else { break };
@@ -44,7 +44,7 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert!((waiters.len() as u32) < *parties, "barrier {id} was not opened");
         if (waiters.len() as u32) + 1 < *parties {
             waiters.push(task);
-            self.charge(task, self.costs.syscall_ns);
+            self.charge(task, self.costs.futex_call_ns());
             return self.block_on(cpu, task, id, None);
         }
         let waiters = std::mem::take(waiters);
@@ -56,7 +56,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Wakes all waiters with one system call.
     fn wake_all(&mut self, cpu: CpuId, waker: TaskId, waiters: &[TaskId]) {
         if !waiters.is_empty() {
-            self.charge(waker, self.costs.syscall_ns);
+            self.charge(waker, self.costs.futex_call_ns());
         }
         for waiter in waiters {
             self.wake_waiter(cpu, waker, *waiter, false);
@@ -73,7 +73,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return Next::Call;
         }
         waiters.push(task, prio);
-        self.charge(task, self.costs.syscall_ns);
+        self.charge(task, self.costs.futex_call_ns());
         self.block_on(cpu, task, id, Some(Step::SemWait { object: id }))
     }
 
@@ -86,7 +86,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         *value += 1;
         if let Some(waiter) = waiters.pop() {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge(task, self.costs.futex_call_ns());
             self.wake_waiter(cpu, task, waiter, false);
         }
         self.wake_pollers(cpu, task, id);
@@ -95,7 +95,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     pub(super) fn suspend(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Next {
         self.event_waiters(id).push(task);
-        self.charge(task, self.costs.syscall_ns);
+        self.charge(task, self.costs.futex_call_ns());
         self.block_on(cpu, task, id, None)
     }
 

@@ -214,16 +214,19 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 fn why_missing(name: &str) -> &'static str {
     match name {
         "timer_delay_ns" => "`idle_exit_ns` has it: what a timer finds idle waits for both",
-        "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" => {
+        "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns" => {
             "the parts of an interrupt cannot be timed from outside"
         }
         "pick_entry_ns" => "no program can tell it from the rest of a switch",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
+        "tick_entity_ns" => "it cannot be told from the rest of a tick",
+        "hrtick_ns" | "hrtick_resched_ns" => "it cannot be told from the rest of a switch",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
-        "join_ns" => "it depends on how the program waits",
-        "child_start_ns" | "exit_ns" | "exit_after_ns" => {
+        "join_ns" | "reap_ns" => "it depends on how the program waits",
+        "first_fork_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
             "it depends on how much memory the program touches"
         }
+        "futex_ns" => "it depends on the C library",
         "set_attr_ns" | "group_move_ns" => "a program makes such a call too rarely",
         "task_line_ns" => "only kernels of old have lists that it is for",
         "channel_transfer_ns" => "not told from the wake-up between two CPUs",
@@ -274,11 +277,19 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 16] = [
+    const NEVER_MEASURED: [&str; 24] = [
+        "tick_entity_ns",
+        "hrtick_ns",
+        "hrtick_resched_ns",
+        "first_fork_ns",
+        "reap_ns",
+        "task_start_ns",
+        "futex_ns",
         "timer_delay_ns",
         "timer_wakeup_ns",
         "wakeup_switch_ns",
         "block_ns",
+        "block_switch_ns",
         "join_ns",
         "pick_entry_ns",
         "tick_resched_ns",

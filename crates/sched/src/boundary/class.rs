@@ -247,6 +247,12 @@ pub trait SchedClass: Explain + Send {
     /// A tick of `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
     fn task_tick(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId) {}
 
+    /// How many levels of groups a tick of `task` goes through. The machine has a cost for each.
+    /// Default: none.
+    fn tick_levels(&self, _task: TaskId) -> u32 {
+        0
+    }
+
     /// Called after [`SchedClass::task_tick`] for every class of the stack, on a CPU that is not
     /// idle: periodic balancing. Default: nothing.
     fn tick_balance(&mut self, _core: &mut Core, _cpu: CpuId) {}

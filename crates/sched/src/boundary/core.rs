@@ -165,6 +165,12 @@ pub struct Work {
     pub entries_scanned: u32,
     /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
+    /// What the present switch takes beyond a plain one, since the previous task leaves (ns).
+    pub leave_ns: Nanos,
+    /// How often the timer of a slice was started.
+    pub hrtick_starts: u32,
+    /// The CPU whose timer of a slice has expired.
+    pub hrtick_ended: Option<CpuId>,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.
     pub cpus_compared: u32,
 }
@@ -189,6 +195,8 @@ pub struct Core {
     pub tick_nsec: Nanos,
     /// Delay of timers on this machine (ns).
     pub timer_delay_ns: Nanos,
+    /// What starting the timer of a slice takes on this machine (ns).
+    pub hrtick_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -266,6 +274,7 @@ impl Core {
             hz: machine.hz,
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
+            hrtick_ns: machine.costs.hrtick_ns,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),

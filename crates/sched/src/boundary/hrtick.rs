@@ -15,6 +15,9 @@
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};
 
+/// The timer's time counts from this part of [`schedlab_model::Costs::hrtick_ns`] on: the kernel
+/// reads the clock before it sets the timer (`hrtick_schedule_exit`).
+const HRTICK_PART: Nanos = 4;
 /// Least time (ns) from start to expiry.
 const DELAY_MIN: Nanos = 10_000;
 /// A running timer is kept if it expires this close (ns) to the new time (7.1).
@@ -94,13 +97,16 @@ impl Hrticks {
 
     /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
-        let at = core.now.saturating_add(delay.max(DELAY_MIN));
+        let before_ns = core.work.leave_ns.saturating_add(core.hrtick_ns / HRTICK_PART);
+        let begins = core.now.saturating_add(before_ns);
+        let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)
             && self.cpus[cpu.index()].expires.is_some_and(|old| old.abs_diff(at) <= NEAR_ENOUGH);
         if !stays {
             let timer = &mut self.cpus[cpu.index()];
             (timer.expires, timer.started) = (Some(at), core.now);
+            core.work.hrtick_starts += 1;
             self.ask(core, cpu, token);
         }
     }

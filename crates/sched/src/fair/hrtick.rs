@@ -83,6 +83,7 @@ impl FairClass {
         let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
         self.tick_levels(core, curr);
         core.resched_curr(cpu);
+        core.work.hrtick_ended = Some(cpu);
     }
 
     /// Accounts the running `e` and the entities above it (`entity_tick`).

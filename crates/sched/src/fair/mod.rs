@@ -531,6 +531,16 @@ impl SchedClass for FairClass {
         self.remove_entity_load_avg(core.now, e);
     }
 
+    fn tick_levels(&self, task: TaskId) -> u32 {
+        let mut e = self.task_entity(task);
+        let mut nr = 0;
+        while e != NIL {
+            e = self.ent(e).parent;
+            nr += 1;
+        }
+        nr
+    }
+
     fn task_tick(&mut self, core: &mut Core, _cpu: CpuId, curr: TaskId) {
         let mut e = self.task_entity(curr);
         while e != NIL {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task takes at its start, at its first fork and when it finds a child that has exited;
+//! what a wait on an object takes; and what starting the timer of a slice takes.
+
+mod common;
+
+use common::workloads::{burst, endless, nice, policy, task};
+use common::{Case, MS, timeline};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{
+    Costs, Machine, ObjectId, ObjectKind, ObjectSpec, Op, Policy, TaskSpec, Workload,
+};
+use schedlab_sched::registry::find;
+
+fn turns(scheduler: &str, workload: &Workload, costs: Costs, until_ns: Option<u64>) -> String {
+    let mut case = Case::new(workload, find(scheduler).expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = until_ns;
+    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn a_start_takes_time_of_tasks_that_no_other_one_forks() {
+    let costs = Costs { task_start_ns: 50_000, child_start_ns: 200_000, ..Costs::ZERO };
+    let parent = ProgramBuilder::new().run(MS).op(Op::Fork { task: 1 }).op(Op::JoinAll).build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let workload =
+        Workload::new("starts", vec![task("parent", policy(Policy::Fifo, 1), parent), child]);
+    assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 1.050000B 2.250000A 2.250000-");
+}
+
+#[test]
+fn a_first_fork_and_the_end_of_a_wait_for_children_take_time() {
+    let mut parent = ProgramBuilder::new();
+    for _ in 0..2 {
+        parent.op(Op::Fork { task: 1 }).op(Op::JoinAll);
+    }
+    let parent = parent.build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let workload =
+        Workload::new("forks", vec![task("parent", policy(Policy::Fifo, 1), parent), child]);
+    let costs = Costs { fork_ns: 400_000, first_fork_ns: 100_000, ..Costs::ZERO };
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0.500000B 1.500000A 1.900000C 2.900000A 2.900000-");
+    let costs = Costs { reap_ns: 60_000, ..Costs::ZERO };
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0B 1A 1.060000C 2.060000A 2.120000-");
+}
+
+#[test]
+fn a_futex_takes_more_than_a_system_call() {
+    let object = ObjectId(0);
+    let program = ProgramBuilder::new().run(MS).op(Op::SemPost { object }).run(MS).build();
+    let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(MS).build();
+    let tasks = vec![
+        task("waits", policy(Policy::Fifo, 1), waits),
+        task("posts", policy(Policy::Fifo, 1), program),
+    ];
+    let mut workload = Workload::new("futexes", tasks);
+    workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+    let costs = Costs { syscall_ns: 7_000, futex_ns: 6_000, block_ns: 17_000, ..Costs::ZERO };
+    // A's wait: 30 us before its switch. B's post: 13 us.
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0.030000B 2.043000A 3.043000-");
+}
+
+/// The timer's time counts after a quarter of what starting it takes.
+#[test]
+fn a_slice_counts_from_the_start_of_its_timer() {
+    let workload = Workload::new("slices", vec![task("hog", nice(0), endless()); 3]);
+    let until = Some(3 * MS);
+    let costs = Costs { hrtick_ns: 20_000, ..Costs::ZERO };
+    let found = turns("linux-7.2", &workload, costs, until);
+    assert_eq!(found, "0A 0.705000B 1.410000C 2.115000A 2.820000B");
+    // From its expiry to the switch the slice goes on, and what is used of the next one is lost.
+    let later = Costs { hrtick_resched_ns: 10_000, ..costs };
+    let found = turns("linux-7.2", &workload, later, until);
+    assert_eq!(found, "0A 0.715000B 1.430000C 2.145000A 2.850000B");
+    // What it takes is CPU time of the task.
+    let workload = Workload::new("slices", vec![task("hog", nice(0), burst(600_000)); 2]);
+    assert_eq!(turns("linux-7.2", &workload, costs, None), "0A 0.620000B 1.220000-");
+    let plain = turns("linux-7.1", &workload, costs, None);
+    assert_eq!(plain, "0A 0.600000B 1.200000-");
+}
