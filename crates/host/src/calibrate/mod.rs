@@ -217,10 +217,11 @@ fn why_missing(name: &str) -> &'static str {
         "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns" => {
             "the parts of an interrupt cannot be timed from outside"
         }
-        "pick_entry_ns" => "no program can tell it from the rest of a switch",
+        "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" => {
+            "no program can tell it from the rest of a switch"
+        }
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
-        "tick_entity_ns" => "it cannot be told from the rest of a tick",
-        "hrtick_ns" | "hrtick_resched_ns" => "it cannot be told from the rest of a switch",
+        "tick_entity_ns" => "no program can tell it from the rest of a tick",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
         "first_fork_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
