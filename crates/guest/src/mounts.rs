@@ -17,13 +17,18 @@ const MOUNTS: [(&str, &str, bool); 8] = [
 ];
 
 /// Settings of the kernel under which every run starts, unless its request has others.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 6] = [
     // Sessions are not a unit of scheduling here: one program starts everything.
     ("/proc/sys/kernel/sched_autogroup_enabled", "0"),
-    // Housekeeping that would take the CPU from tasks a few times a second: counters of memory in
-    // use every second (now every hour: this is in seconds), and a look for scattered memory.
+    // Housekeeping that would take the CPU from tasks every few seconds, and with it change their
+    // order: counters of memory in use (now every hour: this is in seconds), a look for scattered
+    // memory, a task of the highest class that shows that the CPU is not stuck, and a look at
+    // neighbours in networks (ms).
     ("/proc/sys/vm/stat_interval", "3600"),
     ("/proc/sys/vm/compaction_proactiveness", "0"),
+    ("/proc/sys/kernel/watchdog", "0"),
+    ("/proc/sys/net/ipv4/neigh/default/interval_probe_time_ms", "3600000"),
+    ("/proc/sys/net/ipv6/neigh/default/interval_probe_time_ms", "3600000"),
 ];
 
 /// Mounts everything. Errors go to the console.

@@ -52,10 +52,11 @@ pub const MEMORY_SET_UP_MIB: u32 = 1024;
 pub const MEMORY_VERIFY_MIB: u32 = 2048;
 
 /// Kernel parameters: a quiet console, and an end instead of a hang after a panic. They also
-/// disable the kernel's own work that competes with a run (self-tests of ciphers, memory
-/// statistics).
+/// disable the kernel's own work that competes with a run: self-tests of ciphers, statistics of
+/// memory, groups' memory and pressure (every 2 s), and the wait for drivers (once, after 10 s).
 const APPEND: &str = "console=ttyS0 quiet panic=-1 reboot=k nokaslr cryptomgr.notests=1 \
-                      damon_stat.enabled=0 audit=0";
+                      damon_stat.enabled=0 audit=0 psi=0 cgroup_disable=memory \
+                      deferred_probe_timeout=0";
 
 /// Additional parameters for a guest with the host's time. Its check of the timer fails if the host
 /// takes the CPU away for long at that moment, and the kernel then panics.
