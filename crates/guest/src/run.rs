@@ -131,10 +131,11 @@ fn play(
     trace: &mut Vec<u8>,
     reply: &mut GuestReply,
 ) -> Result<RunResult, LaneError> {
-    let mut pace = Pace::quiet(&request.workload, request.cpus.weight());
+    let mut pace = Pace::quiet(request.cpus.weight());
     pace.instruction_ns = request.instruction_ns;
-    if request.instruction_ns.is_none() {
-        // With the host's time, calm takes real seconds and tasks may wake late.
+    if request.instruction_ns.is_none() || request.soak_ns.is_some() {
+        // With the host's time, calm takes real seconds and tasks may wake late. A long run
+        // consists of rounds; calm would be most of it.
         pace.calm_ns = 0;
     }
     let run = RunRequest {
@@ -153,7 +154,7 @@ fn play(
         && monotonic_ns() - begin < soak_ns
         && scheduler.check().is_ok()
     {
-        HostLane.run_at(&run, Some(Pace { calm_ns: 0, ..pace }), &mut NullSink)?;
+        HostLane.run_at(&run, Some(pace), &mut NullSink)?;
         reply.nr_rounds += 1;
     }
     reply.rounds_ns = monotonic_ns() - begin;

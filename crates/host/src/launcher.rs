@@ -72,7 +72,8 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     sys::block_signals();
     let outputs = plan.program.as_ref().map(|program| [program.log.fd(), program.output.fd()]);
     let [log, output] = outputs.unwrap_or([control; 2]);
-    sys::close_others(&[control, log, output]);
+    let alarm = memory.header().alarm().unwrap_or(control);
+    sys::close_others(&[control, log, output, alarm]);
     sys::set_name(LAUNCHER_NAME);
     let started = sys::new_process_group().and_then(|()| sys::become_subreaper(true));
     let signals = started.and_then(|()| sys::end_signals_fd());

@@ -73,11 +73,24 @@ pub struct RunHeader {
     pub nr_leftover: AtomicU32,
     /// CPU time (us) of everything that the launcher started; known at its end.
     pub descendants_cpu_us: AtomicU64,
+    /// Descriptor plus one of the counter that a task raises when its marks need a reader; 0: none.
+    alarm: AtomicU32,
     error_len: AtomicU32,
     error: [AtomicU8; ERROR_LEN],
 }
 
 impl RunHeader {
+    /// Sets the counter that tasks raise when their marks need a reader. The launcher and its tasks
+    /// inherit the descriptor.
+    pub fn set_alarm(&self, fd: i32) {
+        self.alarm.store(fd as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// The counter of [`Self::set_alarm`].
+    pub fn alarm(&self) -> Option<i32> {
+        self.alarm.load(Ordering::Relaxed).checked_sub(1).map(|fd| fd as i32)
+    }
+
     /// Records why the run failed. The first text stays.
     pub fn fail(&self, text: &str) {
         if self.error_len.load(Ordering::Acquire) == 0 {
@@ -240,28 +253,32 @@ pub struct MarkRing {
 
 impl MarkRing {
     /// Adds a mark with the present time. If the ring is full, the mark is lost and counted.
+    /// Returns whether the ring has just become half full.
     #[inline]
-    pub fn push(&self, mark: Mark) {
+    fn push(&self, mark: Mark) -> bool {
         let head = self.head.load(Ordering::Relaxed);
-        if head - self.tail.load(Ordering::Acquire) >= MARKS_PER_TASK {
+        let used = head - self.tail.load(Ordering::Acquire);
+        if used >= MARKS_PER_TASK {
             self.lost.fetch_add(1, Ordering::Relaxed);
-            return;
+            return false;
         }
         let raw = &self.marks[(head % MARKS_PER_TASK) as usize];
         raw.word.store(mark.encode(), Ordering::Relaxed);
         raw.time_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
         self.head.store(head + 1, Ordering::Release);
+        used + 1 == MARKS_PER_TASK / 2
     }
 
-    /// Adds a less important mark: only while the ring is less than half full.
+    /// Adds a less important mark: only while the ring is less than half full. Returns as
+    /// [`Self::push`].
     #[inline]
-    pub fn push_unless_crowded(&self, mark: Mark) {
+    fn push_unless_crowded(&self, mark: Mark) -> bool {
         let used = self.head.load(Ordering::Relaxed) - self.tail.load(Ordering::Acquire);
         if used < MARKS_PER_TASK / 2 {
-            self.push(mark);
-        } else {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            return self.push(mark);
         }
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        false
     }
 
     /// Removes all marks.
@@ -282,6 +299,38 @@ impl MarkRing {
     /// Marks lost so far.
     pub fn nr_lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Writes the marks of one task, and calls their reader when half of the ring is used.
+#[derive(Clone, Copy)]
+pub struct Marker<'a> {
+    ring: &'a MarkRing,
+    alarm: Option<i32>,
+}
+
+impl Marker<'_> {
+    /// Adds a mark with the present time. If the ring is full, the mark is lost and counted.
+    #[inline]
+    pub fn push(&self, mark: Mark) {
+        if self.ring.push(mark) {
+            self.call_reader();
+        }
+    }
+
+    /// Adds a less important mark: only while the ring is less than half full.
+    #[inline]
+    pub fn push_unless_crowded(&self, mark: Mark) {
+        if self.ring.push_unless_crowded(mark) {
+            self.call_reader();
+        }
+    }
+
+    fn call_reader(&self) {
+        if let Some(fd) = self.alarm {
+            // If it fails, the reader comes with its next round.
+            let _ = sys::write_some(fd, &1_u64.to_ne_bytes());
+        }
     }
 }
 
@@ -326,9 +375,17 @@ impl RunMemory {
         unsafe { self.map.at(self.marks_at(index)) }
     }
 
-    /// Allocates the pages of a task's marks, so that writing a mark never faults.
-    pub fn populate_marks(&self, index: u32) {
-        self.map.populate(self.marks_at(index), size_of::<MarkRing>());
+    /// Writes the marks of task `index`.
+    pub fn marker(&self, index: u32) -> Marker<'_> {
+        Marker { ring: self.marks(index), alarm: self.header().alarm() }
+    }
+
+    /// Allocates the pages that a task writes, so that this never faults. `writes_marks`: whether
+    /// its program does; otherwise only its first page of marks is used.
+    pub fn populate(&self, index: u32, writes_marks: bool) {
+        self.map.populate(Self::SLOTS_AT + index as usize * size_of::<Slot>(), size_of::<Slot>());
+        let len = if writes_marks { size_of::<MarkRing>() } else { align_of::<MarkRing>() };
+        self.map.populate(self.marks_at(index), len);
     }
 
     /// Takes the next free slot; `None` if there is none.
@@ -378,6 +435,44 @@ mod tests {
         ring.drain(|_, mark| seen.push(mark));
         assert_eq!(seen.len() as u64, MARKS_PER_TASK / 2 + 1);
         assert_eq!((seen[9], seen.last()), (Mark::Block(9), Some(&Mark::Progress)));
+    }
+
+    #[test]
+    fn a_ring_that_is_half_full_calls_its_reader_before_marks_are_lost() {
+        let memory = RunMemory::new(1).unwrap();
+        let alarm = sys::event_counter(0).unwrap();
+        memory.header().set_alarm(alarm);
+        let is_called = || {
+            let mut items = [sys::Pollable { fd: alarm, is_ready: false }];
+            sys::poll(&mut items, Some(std::time::Duration::ZERO));
+            items[0].is_ready
+        };
+        let marker = memory.marker(0);
+        for round in 0..2 {
+            for mark in 1..MARKS_PER_TASK / 2 {
+                marker.push(Mark::Phase(mark as u32));
+            }
+            assert!(!is_called(), "{round}");
+            marker.push_unless_crowded(Mark::YieldBegin);
+            assert!(is_called(), "{round}");
+            sys::read_some(alarm, &mut [0; 8]).unwrap();
+            memory.marks(0).drain(|_, _| ());
+        }
+        assert_eq!(memory.marks(0).nr_lost(), 0);
+        sys::close(alarm);
+    }
+
+    #[test]
+    fn populated_pages_are_there() {
+        let memory = RunMemory::new(4).unwrap();
+        memory.populate(1, true);
+        let start = std::ptr::from_ref(memory.marks(1)) as usize / sys::page_size();
+        let pages = size_of::<MarkRing>() / sys::page_size();
+        let mut entries = vec![0_u8; pages * 8];
+        let file = std::fs::File::open("/proc/self/pagemap").unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut entries, start as u64 * 8).unwrap();
+        // The highest bit of an entry: the page is in memory (proc_pid_pagemap(5)).
+        assert!(entries.chunks(8).all(|entry| entry[7] & 0x80 != 0), "{entries:?}");
     }
 
     #[test]

@@ -6,10 +6,8 @@
 //! The same holds on a machine with one CPU, such as a guest with counted time. There they check as
 //! rarely as their buffers allow.
 
-use crate::memory::MARKS_PER_TASK;
 use crate::session;
-use schedlab_model::time::NSEC_PER_SEC;
-use schedlab_model::{Amount, CpuMask, Nanos, Op, Workload};
+use schedlab_model::{CpuMask, Nanos, Op, Program, Workload};
 
 /// The intervals of the helpers, and the sizes of their buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +55,10 @@ impl Pace {
     /// many CPUs they disturb few of the tasks, and long rings would take too much memory.
     fn beside(workload: Option<&Workload>, nr_cpus: u32, is_shared: bool) -> Self {
         const FEW_CPUS: u32 = 16;
-        if !is_shared || nr_cpus > FEW_CPUS || workload.is_some_and(has_marks) {
+        if !is_shared
+            || nr_cpus > FEW_CPUS
+            || workload.is_some_and(|of| of.tasks.iter().any(|task| has_marks(&task.program)))
+        {
             return Self::LIVE;
         }
         Self {
@@ -71,19 +72,17 @@ impl Pace {
 
     /// The pace for a guest that only the run uses: a round takes the CPU from the run for 0.7 ms
     /// or more. Rings of a million records have room for some ten seconds, even for tasks that only
-    /// wake each other. The tasks' rings of marks are smaller, so tasks that write many marks need
-    /// shorter rounds. Files are in the guest's memory, which must have room for those of a hundred
-    /// tasks; short files also cost every task the same. The CPUs share the room for records.
-    pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
-        const MARKED_NS: Nanos = 100_000_000;
+    /// wake each other. A task whose smaller ring of marks is half full asks for a round. Files are
+    /// in the guest's memory, which must have room for those of a hundred tasks; short files also
+    /// cost every task the same. The CPUs share the room for records.
+    pub fn quiet(nr_cpus: u32) -> Self {
         const SELDOM_NS: Nanos = 5_000_000_000;
-        // Two periods of a fair server, and a little: the first tasks of the run start it anew, and
-        // nothing is left of the setup's budgets, grace periods and delayed work.
-        const CALM_NS: Nanos = 2_200_000_000;
-        let rates = workload.tasks.iter().map(|task| marks_per_sec(&task.program.ops));
-        let full_ns = NSEC_PER_SEC * MARKS_PER_TASK / 2 / rates.max().unwrap_or(0).max(1);
+        // A fair server's period (1 s), and memory that the setup has left (5 s), are over. The
+        // kernel renews its random key after half of its uptime: soon before such a run, and not
+        // before its fifth second. An idle guest with counted time skips this time.
+        const CALM_NS: Nanos = 13_000_000_000;
         Self {
-            round_ns: full_ns.clamp(MARKED_NS, SELDOM_NS),
+            round_ns: SELDOM_NS,
             look_ns: SELDOM_NS,
             calm_ns: CALM_NS,
             ring_size: Some(Self::quiet_ring_size(nr_cpus)),
@@ -100,61 +99,18 @@ impl Pace {
     }
 }
 
-/// Whether tasks of `workload` write marks, for which their rings have little room.
-fn has_marks(workload: &Workload) -> bool {
-    workload.tasks.iter().any(|task| task.program.ops.iter().any(|op| marks_of(op) > 0))
-}
-
-/// Marks of one step.
-fn marks_of(op: &Op) -> u64 {
-    match op {
-        Op::Progress | Op::Phase(_) => 1,
-        Op::Yield | Op::JoinAll | Op::Join { .. } => 2,
-        op => 2 * u64::from(op.uses_objects()),
-    }
-}
-
-/// Marks a second, at most, of a task with this program: those of its fastest loop. A mark takes at
-/// least 1 us.
-fn marks_per_sec(ops: &[Op]) -> u64 {
-    let mut most = 0;
-    // Marks and shortest time (ns) of each open loop, without the loops in it.
-    let mut open = vec![(0, 0)];
-    for op in ops {
-        match op {
-            Op::LoopBegin { .. } => open.push((0, 0)),
-            Op::LoopEnd { .. } => {
-                if let Some((marks, ns)) = open.pop() {
-                    most = most.max(NSEC_PER_SEC * marks / (ns + 1_000 * marks).max(1));
-                }
-            }
-            op => {
-                if let Some((marks, ns)) = open.last_mut() {
-                    *marks += marks_of(op);
-                    *ns += shortest_ns(op);
-                }
-            }
-        }
-    }
-    most
-}
-
-/// The time that a step takes at least; one of an exponential distribution on average.
-fn shortest_ns(op: &Op) -> Nanos {
-    match op {
-        Op::Run(amount) | Op::RunWall(amount) | Op::Sleep(amount) => match amount {
-            Amount::Constant(ns) | Amount::Uniform { low: ns, .. } => *ns,
-            Amount::Exponential { mean } => mean / 2,
-        },
-        _ => 0,
-    }
+/// Whether a task with this program writes marks, for which its ring has little room.
+pub(crate) fn has_marks(program: &Program) -> bool {
+    program.ops.iter().any(|op| match op {
+        Op::Progress | Op::Phase(_) | Op::Yield | Op::JoinAll | Op::Join { .. } => true,
+        op => op.uses_objects(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::{LoopCount, Program, TaskSpec};
+    use schedlab_model::{Amount, TaskSpec};
 
     fn workload(ops: Vec<Op>) -> Workload {
         let program = Program { ops, nr_timers: 0 };
@@ -183,25 +139,5 @@ mod tests {
         let pace = Pace::beside(None, 2, true);
         let come = pace.round_ns / 1_000_000 * EVENTS_PER_S / 1_000;
         assert!(pace.ring_size.is_some_and(|size| size > come && size.is_power_of_two()));
-    }
-
-    #[test]
-    fn only_tasks_that_mark_often_make_the_rounds_short() {
-        let round_ns = |ops: &[Op]| {
-            let mut builder = ProgramBuilder::new();
-            builder.begin_loop(LoopCount::Forever);
-            ops.iter().for_each(|op| _ = builder.op(op.clone()));
-            builder.end_loop();
-            let task = TaskSpec::new("t", builder.build());
-            Pace::quiet(&Workload::new("w", vec![task]), 1).round_ns
-        };
-        let run_ns = |ns| Op::Run(Amount::Constant(ns));
-        assert_eq!(round_ns(&[run()]), 5_000_000_000);
-        assert_eq!(round_ns(&[run(), Op::Yield]), 100_000_000);
-        // Two marks each 1 ms: 2,048 of them, half a ring, take 1 s.
-        assert_eq!(round_ns(&[run_ns(998_000), Op::Yield]), 1_024_000_000);
-        assert_eq!(round_ns(&[run_ns(20_000_000), Op::Yield]), 5_000_000_000);
-        assert_eq!(Pace::quiet(&workload(vec![run()]), 1).ring_size, Some(1 << 20));
-        assert_eq!(Pace::quiet(&workload(vec![run()]), 6).ring_size, Some(1 << 17));
     }
 }

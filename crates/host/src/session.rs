@@ -8,6 +8,7 @@ use crate::error::HostError;
 use crate::files;
 use crate::launcher::{self, LAUNCHER_NAME};
 use crate::memory::{RunMemory, run_state};
+use crate::pace::Pace;
 use crate::plan::RunPlan;
 use crate::procfs;
 use crate::recorder::convert::{Converter, Names, OtherTime, TraceAccount};
@@ -84,6 +85,8 @@ struct Launcher {
     /// Readable when it has ended; negative if the kernel has no pidfd.
     pidfd: i32,
     control: i32,
+    /// Readable when a task's marks need a reader.
+    alarm: i32,
     is_reaped: bool,
     /// Children that this process had before the run.
     children_before: Vec<u32>,
@@ -93,6 +96,8 @@ impl Launcher {
     fn start(plan: &mut RunPlan, memory: &RunMemory) -> Result<Self, HostError> {
         let failed = |what| move |error| HostError::system(what, &error);
         let (read, write) = sys::pipe().map_err(failed("making a pipe"))?;
+        let alarm = sys::event_counter(0).map_err(failed("making a counter"))?;
+        memory.header().set_alarm(alarm);
         let children_before = procfs::children_of_threads(sys::getpid());
         // If the launcher is killed, this process becomes the parent of the processes that its
         // commands have started.
@@ -102,15 +107,18 @@ impl Launcher {
             Some(pid) => {
                 sys::close(read);
                 let pidfd = sys::pidfd_open(pid).unwrap_or(-1);
-                Ok(Self { pid, pidfd, control: write, is_reaped: false, children_before })
+                Ok(Self { pid, pidfd, control: write, alarm, is_reaped: false, children_before })
             }
         }
     }
 
-    /// Waits until it has ended, at most `ns`.
+    /// Waits until it has ended or a task's marks need a reader, at most `ns`.
     fn wait(&self, ns: u64) {
-        let mut items = [sys::Pollable { fd: self.pidfd, is_ready: false }];
+        let mut items = [self.pidfd, self.alarm].map(|fd| sys::Pollable { fd, is_ready: false });
         sys::poll(&mut items, Some(std::time::Duration::from_nanos(ns)));
+        if items[1].is_ready {
+            let _ = sys::read_some(self.alarm, &mut [0; 8]);
+        }
     }
 
     /// Whether the launcher has ended; reaps it.
@@ -166,6 +174,7 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         let _ = sys::become_subreaper(false);
         sys::close(self.control);
+        sys::close(self.alarm);
         sys::close(self.pidfd);
         if !self.is_reaped {
             let _ = sys::wait_peek(Some(self.pid), true);
@@ -250,6 +259,14 @@ impl Source {
         }
     }
 
+    /// Lets the recorder's thread do a round now, and the next one at its distance from this.
+    fn begin_round(&self) {
+        #[cfg(schedlab_bpf)]
+        if let Self::Bpf { drain: Some(drain), .. } = self {
+            drain.begin_round();
+        }
+    }
+
     /// Adds the new events. Returns the time up to which all events are known.
     fn next_round(&mut self, merge: &mut Merge) -> u64 {
         match self {
@@ -293,6 +310,65 @@ impl Source {
     }
 }
 
+/// When rounds are: at their distance, and before a planned time 0 so that most runs end before the
+/// next one.
+struct Rounds {
+    pace: Pace,
+    state: RoundState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RoundState {
+    /// Time 0 is not planned yet.
+    Waits,
+    /// The next round is the last one before time 0.
+    IsPlanned,
+    /// Rounds have their distance.
+    Counts,
+}
+
+impl Rounds {
+    /// Time (ns) between two looks whether time 0 is planned.
+    const LOOK_NS: u64 = 500_000_000;
+    /// Time (ns) before time 0 of the last round before it: between two ticks.
+    const LEAD_NS: u64 = 98_000_000;
+
+    fn of(pace: Pace) -> Self {
+        let state = if pace.calm_ns > 0 { RoundState::Waits } else { RoundState::Counts };
+        Self { pace, state }
+    }
+
+    /// The pause before the next round. `planned_ns`: see `RunHeader`.
+    fn pause_ns(&mut self, planned_ns: u64) -> u64 {
+        if self.state == RoundState::Waits && planned_ns > 0 {
+            self.state = RoundState::IsPlanned;
+        }
+        match self.state {
+            RoundState::Waits => self.pace.round_ns.min(Self::LOOK_NS),
+            RoundState::IsPlanned => {
+                planned_ns.saturating_sub(Self::LEAD_NS).saturating_sub(sys::monotonic_ns())
+            }
+            RoundState::Counts => self.pace.round_ns,
+        }
+    }
+
+    /// Waits for the next round and does it. Returns the time up to which all events are known.
+    fn next(
+        &mut self,
+        planned_ns: u64,
+        launcher: &Launcher,
+        source: &mut Source,
+        merge: &mut Merge,
+    ) -> u64 {
+        launcher.wait(self.pause_ns(planned_ns));
+        if self.state == RoundState::IsPlanned {
+            self.state = RoundState::Counts;
+            source.begin_round();
+        }
+        source.next_round(merge)
+    }
+}
+
 /// Runs `plan` and records it to `sink`.
 pub fn run(
     plan: &mut RunPlan,
@@ -321,6 +397,7 @@ pub fn run(
     source.start(launcher.pid, plan)?;
     sys::write_byte(launcher.control);
     let mut has_begun = false;
+    let mut rounds = Rounds::of(plan.pace);
     let mut own = vec![(launcher.pid, LAUNCHER_NAME.to_string_lossy().into_owned())];
     loop {
         let is_over = launcher.has_ended();
@@ -330,8 +407,8 @@ pub fn run(
             own.extend(drained);
             u64::MAX
         } else {
-            launcher.wait(plan.pace.round_ns);
-            source.next_round(&mut merge)
+            let planned_ns = header.planned_ns.load(Ordering::Acquire);
+            rounds.next(planned_ns, &launcher, &mut source, &mut merge)
         };
         collect_marks(memory, &mut merge);
         let zero_ns = header.zero_ns.load(Ordering::Acquire);

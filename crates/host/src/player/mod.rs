@@ -23,10 +23,10 @@ pub use buffers::{BufferNeeds, TASK_BYTES_MAX, largest};
 use crate::attr;
 use crate::burn::{Burner, Speed};
 use crate::files::TaskFiles;
-use crate::memory::{Mark, MarkRing, RunMemory, Slot, slot_state};
+use crate::memory::{Mark, Marker, RunMemory, Slot, slot_state};
 use crate::objects::mutex::HeldMutexes;
 use crate::plan::RunPlan;
-use crate::sys;
+use crate::{pace, sys};
 use buffers::Buffers;
 use objects::Goes;
 use schedlab_model::program::IoDirection;
@@ -160,7 +160,7 @@ struct Player<'a> {
     memory: &'a RunMemory,
     launcher_pid: u32,
     index: u32,
-    marks: &'a MarkRing,
+    marks: Marker<'a>,
     waits: Waits<'a>,
     burner: Burner,
     /// Next period boundary of each timer, CLOCK_MONOTONIC.
@@ -198,7 +198,7 @@ pub fn run_released(
     let setup = prepare(plan, launcher_pid, plan.needs_nice)
         .and_then(|()| Player::ready(plan, memory, launcher_pid, index, speed));
     let player = setup.unwrap_or_else(|failure| fail(slot, &failure));
-    memory.populate_marks(index);
+    memory.populate(index, pace::has_marks(program));
     plan.objects.populate();
     player.rehearse(program);
     wait_for_release(memory, index, word_of, plan.release_ns(index));
@@ -225,7 +225,7 @@ impl<'a> Player<'a> {
         index: u32,
         speed: Speed,
     ) -> Result<Self, Failure> {
-        let (slot, marks) = (memory.slot(index), memory.marks(index));
+        let (slot, marks) = (memory.slot(index), memory.marker(index));
         let spec = slot.spec.load(Ordering::Relaxed);
         let task = plan.task(spec);
         let mut player = Self {

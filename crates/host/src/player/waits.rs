@@ -2,7 +2,7 @@
 //! Records on which object a task is about to block: in its slot for the launcher, and with a mark
 //! for the trace.
 
-use crate::memory::{Mark, MarkRing, Slot};
+use crate::memory::{Mark, Marker, Slot};
 use schedlab_model::ObjectId;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// The records of one task.
 pub struct Waits<'a> {
     slot: &'a Slot,
-    marks: &'a MarkRing,
+    marks: Marker<'a>,
     /// Whether a trace uses the marks.
     is_traced: bool,
     /// Whether the last mark says that it blocks, and is still valid.
@@ -19,7 +19,7 @@ pub struct Waits<'a> {
 
 impl<'a> Waits<'a> {
     /// No record yet.
-    pub fn new(slot: &'a Slot, marks: &'a MarkRing, is_traced: bool) -> Self {
+    pub fn new(slot: &'a Slot, marks: Marker<'a>, is_traced: bool) -> Self {
         Self { slot, marks, is_traced, is_marked: Cell::new(false) }
     }
 

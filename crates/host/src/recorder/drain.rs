@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that empties the rings.
 //!
-//! It wakes on a timer, never because of an event, copies the records, and passes them on. Sorting
-//! and the sink's work happen on the caller's thread at normal priority. As root the thread runs at
-//! SCHED_FIFO just below the launcher, so that no task of a run can keep it from emptying the rings
-//! in time.
+//! It wakes on a timer or when asked to, never because of an event, copies the records, and passes
+//! them on. Sorting and the sink's work happen on the caller's thread at normal priority. As root
+//! the thread runs at SCHED_FIFO just below the launcher, so that no task of a run can keep it from
+//! emptying the rings in time.
 
 use super::ring::{Record, Rings};
 use crate::attr::DRAIN_PRIORITY;
@@ -58,6 +58,13 @@ impl Drain {
         Ok(Self { stop, thread: Some(thread), batches })
     }
 
+    /// Lets the thread do a round now; the following ones come at their distance after it.
+    pub fn begin_round(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
     /// Ends the thread after one more round. The batches remain.
     pub fn stop(&mut self) -> Ended {
         self.stop.store(true, Ordering::Release);
@@ -100,6 +107,7 @@ fn work(
         // Who ends the run does not wait for the next round.
         let pause_ns = next_ns.saturating_sub(sys::monotonic_ns());
         std::thread::park_timeout(Duration::from_nanos(pause_ns));
+        next_ns = next_ns.min(sys::monotonic_ns());
     }
 }
 
