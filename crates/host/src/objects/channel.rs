@@ -69,7 +69,11 @@ impl Channel {
         let capacity = match self.kind {
             ChannelKind::Pipe => {
                 (self.read, self.write) = sys::pipe()?;
-                sys::set_pipe_capacity(self.write, self.asked_bytes)?
+                let capacity = sys::set_pipe_capacity(self.write, self.asked_bytes)?;
+                // A pipe keeps the page of a message that was read: the first of the run finds one.
+                sys::write_some(self.write, &[0])?;
+                sys::read_some(self.read, &mut [0])?;
+                capacity
             }
             ChannelKind::SocketPair => {
                 (self.read, self.write) = sys::socket_pair()?;

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A file without a name in memory. Its length `len` is sealed, so no process can change it. It is
 /// closed on exec.
@@ -73,9 +74,10 @@ impl SharedMap {
         let end = (offset + len).min(self.len);
         let mut at = offset / page * page;
         while at < end {
-            // SAFETY: in range. Adding 0 atomically writes the page without changing it.
-            let byte = unsafe { &*self.start.add(at).cast::<std::sync::atomic::AtomicU8>() };
-            byte.fetch_add(0, std::sync::atomic::Ordering::Relaxed);
+            // SAFETY: in range.
+            let byte = unsafe { &*self.start.add(at).cast::<AtomicU8>() };
+            // Writes the page without changing it. Compilers remove an addition of 0.
+            let _ = byte.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
             at += page;
         }
     }
