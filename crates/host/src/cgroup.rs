@@ -234,6 +234,15 @@ impl Groups {
         Ok(())
     }
 
+    /// Sets the limit of a group again: it then has all of its quota, and its queues nothing more.
+    /// With another period, the present one still ends when it was to end.
+    pub fn limit(&self, group: CgroupId, cpu_max: CpuMax) -> Result<(), String> {
+        match CpuController::detect().as_ref().zip(self.dirs.get(group.index())) {
+            Some((controller, dir)) => limit(controller, dir, cpu_max),
+            None => Ok(()),
+        }
+    }
+
     /// The groups of the run, parents first; the root group alone if it has none of its own.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = CgroupId> + use<> {
         (0..self.joins.len().max(1) as u32).map(CgroupId)

@@ -11,6 +11,7 @@
 //! As root it runs at SCHED_FIFO 99, above all tasks, so that a hog cannot keep it from ending the
 //! run. It sleeps while tasks run, and stays off the run's CPUs if others are free.
 
+mod periods;
 mod release;
 mod settle;
 mod stage;
@@ -130,7 +131,11 @@ impl Launcher<'_> {
         self.let_exits_pass()?;
         let is_planned = self.plan_zero();
         let knows_plan = self.call_roll(count)? && is_planned;
+        if self.lends_policy {
+            self.set_attributes(count)?;
+        }
         self.outrun_tasks()?;
+        self.align_periods(self.memory.header().planned_ns.load(Ordering::Relaxed))?;
         self.read_base(count)?;
         self.line_up(&release);
         let mut awaited = Awaited::default();

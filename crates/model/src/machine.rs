@@ -496,6 +496,9 @@ pub struct Machine {
     pub interrupts: Vec<InterruptSource>,
     /// Threads of the kernel.
     pub threads: Vec<KernelThread>,
+    /// Whether periods of cpu.max end at multiples of their length. Otherwise the kernel draws when
+    /// the first one of a group ends, since 6.3.
+    pub aligns_periods: bool,
 }
 
 /// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
@@ -521,6 +524,7 @@ impl Machine {
             preempt_point_ns: PREEMPT_POINT_NS_DEFAULT,
             interrupts: Vec::new(),
             threads: Vec::new(),
+            aligns_periods: false,
         }
     }
 

@@ -56,6 +56,10 @@ pub struct MachineFile {
     /// Under `voluntary`: time (ns) between two points at which a system call can be preempted.
     #[serde(default)]
     pub preempt_point_ns: Option<u64>,
+    /// Whether periods of cpu.max end at multiples of their length. Default: the kernel draws when
+    /// the first one of a group ends, as Linux does since 6.3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aligns_periods: bool,
     /// Caches.
     #[serde(default)]
     pub caches: CachesTable,
@@ -231,6 +235,7 @@ impl MachineFile {
         machine.smt_speed = self.smt_speed.clone();
         machine.hz = self.hz.unwrap_or(machine.hz);
         machine.preempt_point_ns = self.preempt_point_ns.unwrap_or(machine.preempt_point_ns);
+        machine.aligns_periods = self.aligns_periods;
         machine.caches = self.caches.caches()?;
         machine.costs = self.at_own_clock(costs(Costs::DEFAULT, &self.costs)?)?;
         machine.device = self.device.device()?;

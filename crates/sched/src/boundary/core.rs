@@ -197,6 +197,10 @@ pub struct Core {
     pub timer_delay_ns: Nanos,
     /// What starting the timer of a slice takes on this machine (ns).
     pub hrtick_ns: Nanos,
+    /// How long a task whose group has used its quota visits its CPU (ns).
+    pub throttle_ns: Nanos,
+    /// Whether periods of cpu.max end at multiples of their length.
+    pub aligns_periods: bool,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -275,6 +279,8 @@ impl Core {
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
             hrtick_ns: machine.costs.hrtick_ns,
+            throttle_ns: machine.costs.throttle_ns,
+            aligns_periods: machine.aligns_periods,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),

@@ -14,8 +14,8 @@
 //! distribute_cfs_runtime, do_sched_cfs_period_timer, do_sched_cfs_slack_timer) and core.c, 6.1,
 //! 6.6, 6.12.63, 6.18.2. Left out: the doubling of periods that a late timer could not keep (timers
 //! are never late here); load averages that do not change while a queue is throttled; and from 6.18
-//! on the visit of a throttled task to its CPU: it leaves when it is picked instead of at its
-//! return to user mode.
+//! on, on machines without `throttle_ns`, the visit of a throttled task to its CPU: it leaves when
+//! it is picked instead of at its return to user mode.
 
 use super::FairClass;
 use super::load::Change;
@@ -66,13 +66,16 @@ struct Pool {
 }
 
 impl Pool {
-    /// The pool of a group with this limit. A bug divides the burst by `burst_part`.
+    /// The pool of a group with this limit. A bug divides the burst by `burst_part`. cpu.max was
+    /// written before cpu.max.burst, and each write has refilled the pool.
     fn new(max: CpuMax, burst_part: Nanos) -> Self {
+        let burst = max.burst_ns / burst_part;
+        let runtime = max.quota_ns.saturating_add(burst);
         Self {
             quota: Some(max.quota_ns),
-            burst: max.burst_ns / burst_part,
-            runtime: max.quota_ns,
-            runtime_snap: max.quota_ns,
+            burst,
+            runtime,
+            runtime_snap: runtime,
             ..Self::without_limit(max.period_ns)
         }
     }
@@ -109,6 +112,14 @@ struct QueueState {
     limbo: Vec<u32>,
 }
 
+/// What each queue of a group has after a write of its limit (tg_set_cfs_bandwidth). Below 1 ns, a
+/// queue asks the pool for more when a task is queued, and with it a period begins.
+fn written_remaining(rules: &Rules) -> i64 {
+    let with_nothing =
+        rules.throttling == Throttling::Queues || rules.has(FairBug::UnthrottledWithNothing);
+    i64::from(!with_nothing)
+}
+
 /// Bandwidth control of a run with at least one limit.
 #[derive(Debug)]
 pub struct Bandwidth {
@@ -143,6 +154,12 @@ impl Bandwidth {
 
     fn with_pools(rules: &Rules, slice: Nanos, groups: &[CgroupSpec], nr_cpus: u32) -> Box<Self> {
         let burst_part = if rules.has(FairBug::BurstDivided) { 1_000 } else { 1 };
+        let mut queues = vec![QueueState::default(); groups.len() * nr_cpus as usize];
+        for (index, queue) in queues.iter_mut().enumerate() {
+            if groups[index / nr_cpus as usize].cpu_max.is_some() {
+                queue.remaining = written_remaining(rules);
+            }
+        }
         let pools = groups.iter().map(|group| Some(Pool::new(group.cpu_max?, burst_part)));
         let mut below: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| vec![group]).collect();
         for group in 1..groups.len() as u32 {
@@ -159,7 +176,7 @@ impl Bandwidth {
             slice,
             random_offset: rules.random_period_offset,
             pools: pools.collect(),
-            queues: vec![QueueState::default(); groups.len() * nr_cpus as usize],
+            queues,
             below,
         })
     }
@@ -185,7 +202,7 @@ impl Bandwidth {
 
     /// Starts the period timer if it does not run (start_cfs_bandwidth).
     fn start_period(&mut self, core: &mut Core, group: u32) {
-        let random_offset = self.random_offset;
+        let random_offset = self.random_offset && !core.aligns_periods;
         let pool = self.pool(group);
         if pool.period_active {
             return;
@@ -195,7 +212,9 @@ impl Bandwidth {
             pool.has_expiry = true;
             pool.expires = if random_offset { core.random.below(pool.period) } else { 0 };
         }
-        if core.now >= pool.expires {
+        // A guest's tasks are woken just before time 0, which then ends a period.
+        let is_first = core.aligns_periods && core.now == 0;
+        if core.now >= pool.expires && !is_first {
             pool.expires += ((core.now - pool.expires) / pool.period + 1) * pool.period;
         }
         core.start_timer(pool.expires, token(TOKEN_PERIOD, group));
@@ -543,11 +562,10 @@ impl FairClass {
         if write.quota_ns.is_some() {
             bw.start_period(core, group);
         }
-        let with_nothing = self.rules.throttling == Throttling::Queues
-            || self.rules.has(FairBug::UnthrottledWithNothing);
+        let remaining = written_remaining(&self.rules);
         for cpu in 0..self.nr_cpus {
             let q = group * self.nr_cpus + cpu;
-            self.bw().queues[q as usize].remaining = i64::from(!with_nothing);
+            self.bw().queues[q as usize].remaining = remaining;
             if self.is_queue_throttled(q) {
                 self.unthrottle(core, q);
             }
