@@ -66,6 +66,8 @@ struct Launcher<'a> {
     leftover: BTreeSet<u32>,
     /// Whether it runs with a policy above that of all tasks, but for SCHED_DEADLINE.
     outranks: bool,
+    /// Whether tasks have its policy until their own is set (see [`settle`]).
+    lends_policy: bool,
 }
 
 /// Body of the launcher process. `control` is the reading end of the pipe. Never returns.
@@ -94,6 +96,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         staying: Vec::new(),
         leftover: BTreeSet::new(),
         outranks: false,
+        lends_policy: false,
     };
     let result = launcher.whole_run();
     launcher.clean_up();
@@ -103,6 +106,26 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         Err(Stop::Abandoned) => memory.header().fail("the run was ended from outside"),
     }
     sys::exit_now(0)
+}
+
+/// Gives the launcher its policy; `flags` may hold [`sys::RESET_ON_FORK`].
+fn take_policy(flags: u64) -> io::Result<()> {
+    let priority = u32::from(attr::LAUNCHER_PRIORITY);
+    set_policy(RawSchedAttr {
+        policy: libc::SCHED_FIFO as u32,
+        flags,
+        priority,
+        ..Default::default()
+    })
+}
+
+/// Makes the launcher a fair task.
+fn leave_policy() -> io::Result<()> {
+    set_policy(RawSchedAttr { flags: sys::RESET_ON_FORK, ..Default::default() })
+}
+
+fn set_policy(raw: RawSchedAttr) -> io::Result<()> {
+    sys::sched_setattr(0, &RawSchedAttr { size: size_of::<RawSchedAttr>() as u32, ..raw })
 }
 
 fn failed(what: &str) -> impl FnOnce(io::Error) -> Stop {
@@ -122,12 +145,19 @@ impl Launcher<'_> {
         }
         let mut release = self.plan_release();
         let count = release.count();
+        self.lend_policy();
         for (index, (spec, _)) in (0..).zip(self.plan.released()) {
             self.start(index, spec, release.word_of(index), speed)?;
         }
+        if self.lends_policy {
+            take_policy(sys::RESET_ON_FORK).map_err(failed("setting the launcher's policy"))?;
+        }
         self.plan.objects.close_all();
         self.wait_until_held(count)?;
-        self.set_attributes(count)?;
+        self.join_groups(count)?;
+        if !self.lends_policy {
+            self.set_attributes(count)?;
+        }
         self.let_exits_pass()?;
         let is_planned = self.plan_zero();
         let knows_plan = self.call_roll(count)? && is_planned;
@@ -161,14 +191,7 @@ impl Launcher<'_> {
     /// Sets FIFO 99 on the CPUs that the run leaves free. Without the right to do so the launcher
     /// keeps its policy; then no task can have a real-time policy either.
     fn outrank(&mut self) {
-        let raw = RawSchedAttr {
-            size: size_of::<RawSchedAttr>() as u32,
-            policy: libc::SCHED_FIFO as u32,
-            flags: sys::RESET_ON_FORK,
-            priority: u32::from(attr::LAUNCHER_PRIORITY),
-            ..RawSchedAttr::default()
-        };
-        self.outranks = sys::sched_setattr(0, &raw).is_ok();
+        self.outranks = take_policy(sys::RESET_ON_FORK).is_ok();
         let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
     }
 
@@ -306,26 +329,39 @@ impl Launcher<'_> {
         if items.iter().any(|item| item.is_ready) { Err(Stop::Abandoned) } else { Ok(()) }
     }
 
+    /// Moves each task into its control group.
+    fn join_groups(&self, count: u32) -> Result<(), Stop> {
+        for index in 0..count {
+            let (pid, spec) = self.who(index);
+            (self.plan.groups.join(pid, self.plan.attr(spec).cgroup)).map_err(|error| {
+                self.failed_task(spec, &format!("joining its control group: {error}"))
+            })?;
+        }
+        Ok(())
+    }
+
     fn set_attributes(&self, count: u32) -> Result<(), Stop> {
         for index in 0..count {
-            let slot = self.memory.slot(index);
-            let pid = slot.pid.load(Ordering::Acquire);
-            let spec = slot.spec.load(Ordering::Relaxed);
+            let (pid, spec) = self.who(index);
             let attr = self.plan.attr(spec);
-            let text =
-                |why: String| Stop::Failed(format!("task {:?}: {why}", self.plan.spec_name(spec)));
-            self.plan
-                .groups
-                .join(pid, attr.cgroup)
-                .map_err(|error| text(format!("joining its control group: {error}")))?;
             let set = if self.plan.tasks_set_own && attr::check_set(pid, attr).is_ok() {
                 Ok(())
             } else {
                 attr::apply(pid, attr)
             };
-            set.map_err(|error| text(attr::explain(attr, &error)))?;
+            set.map_err(|error| self.failed_task(spec, &attr::explain(attr, &error)))?;
         }
         Ok(())
+    }
+
+    /// Process and task of the workload in slot `index`.
+    fn who(&self, index: u32) -> (u32, u32) {
+        let slot = self.memory.slot(index);
+        (slot.pid.load(Ordering::Acquire), slot.spec.load(Ordering::Relaxed))
+    }
+
+    fn failed_task(&self, spec: u32, why: &str) -> Stop {
+        Stop::Failed(format!("task {:?}: {why}", self.plan.spec_name(spec)))
     }
 
     /// Lets each task run once and sleep again while all others sleep. A task that sleeps alone

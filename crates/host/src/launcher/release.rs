@@ -15,8 +15,7 @@
 
 use super::{Launcher, Stop};
 use crate::sys;
-use schedlab_model::{CpuId, Policy};
-use std::fs;
+use schedlab_model::Policy;
 use std::sync::atomic::Ordering;
 
 /// Time before the tick at which the launcher begins to wake tasks: this much (ns), and this much
@@ -24,7 +23,7 @@ use std::sync::atomic::Ordering;
 const LEAD_NS: u64 = 200_000;
 const LEAD_PER_TASK_NS: u64 = 15_000;
 
-/// Time (ns) for the last preparations before that, which may be long.
+/// Time (ns) for the last preparations of each CPU before that.
 const RENEWING_NS: u64 = 2_000_000;
 
 /// When which tasks are released.
@@ -174,16 +173,16 @@ impl Launcher<'_> {
         Ok(zero_ns)
     }
 
-    /// Sleeps until a time, and lets nothing remain of the setup, if the pace asks for calm: a fair
-    /// server goes on with the period that the last fair task before the run has begun.
+    /// Sleeps until a time, and lets nothing remain of the setup, if the pace asks for calm.
     fn calm_down(&self, until_ns: u64) -> Result<(), Stop> {
         let sleep_until = |ns: u64| match ns.saturating_sub(sys::monotonic_ns()) {
             0 => Ok(()),
             rest => self.pause(rest),
         };
-        if self.plan.pace.calm_ns > 0 {
-            sleep_until(until_ns.saturating_sub(RENEWING_NS))?;
-            self.plan.cpus.iter().for_each(renew_server);
+        if self.plan.pace.calm_ns > 0 && self.outranks && !self.lends_policy {
+            let nr_cpus = u64::from(self.plan.cpus.weight());
+            sleep_until(until_ns.saturating_sub(nr_cpus * RENEWING_NS))?;
+            self.renew_servers()?;
         }
         sleep_until(until_ns)
     }
@@ -213,15 +212,6 @@ impl Launcher<'_> {
                 sys::futex_wake_all(own);
             }
         }
-    }
-}
-
-/// Writes the runtime of a CPU's fair server again. The kernel then forgets its period and budget;
-/// the next fair task begins both. Does nothing if the kernel has no such server.
-fn renew_server(cpu: CpuId) {
-    let path = format!("/sys/kernel/debug/sched/fair_server/cpu{}/runtime", cpu.0);
-    if let Ok(runtime) = fs::read(&path) {
-        let _ = fs::write(&path, runtime);
     }
 }
 

@@ -7,11 +7,16 @@
 //! - CFS (to 6.5) keeps the virtual runtime of a sleeper, and lets it begin at most half a latency
 //!   behind the queue's minimum (`place_entity` in kernel/sched/fair.c). The tasks of a setup lie
 //!   closer together than that. A process therefore runs in each group until all queues have moved
-//!   on by more; then all tasks begin at the same place. Not under schedulers for sched_ext: they
-//!   would count that process as a task of the run, and some draw random numbers for it.
+//!   on by more; then all tasks begin at the same place.
+//! - A scheduler for sched_ext keeps what it has seen of a task: its virtual time, how often it
+//!   slept, whom it woke. So tasks are born with the launcher's policy, and come to the scheduler
+//!   when all are set up. Their first callback is `ops.enable`, as for the simulator's.
+//! - A fair server goes on with the period that the last fair task before the run has begun, such
+//!   as a thread of the kernel. Its parameters are therefore set again just before the run.
 
-use super::{Launcher, Stop, failed};
-use crate::sys;
+use super::{Launcher, Stop, failed, leave_policy, take_policy};
+use crate::{machine, sys};
+use schedlab_model::CpuMask;
 use schedlab_model::kernel::KernelVersion;
 
 /// Time (ns) in which the kernel's threads finish what exits have left to them: some ticks.
@@ -27,6 +32,34 @@ const OUTRUN_NS_MAX: u64 = 50_000_000;
 const EEVDF: KernelVersion = KernelVersion::series(6, 6);
 
 impl Launcher<'_> {
+    /// Lets the fair servers of the run's CPUs begin with its first fair task, where the
+    /// kernel has such servers.
+    pub(super) fn renew_servers(&self) -> Result<(), Stop> {
+        for cpu in self.plan.cpus.iter() {
+            let path = format!("/sys/kernel/debug/sched/fair_server/cpu{}/runtime", cpu.0);
+            if !std::path::Path::new(&path).exists() {
+                continue;
+            }
+            // The launcher becomes a fair task there for a moment: 6.12 corrupts the bandwidth of
+            // DEADLINE (dl_server_stop), and says so for 4 ms, if its server is not active.
+            let is_there = sys::sched_setaffinity(0, &CpuMask::only(cpu)).is_ok();
+            if is_there && leave_policy().is_ok() {
+                take_policy(sys::RESET_ON_FORK).map_err(failed("setting the launcher's policy"))?;
+                rewrite(&path);
+            }
+        }
+        let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
+        Ok(())
+    }
+
+    /// Lets the tasks have the launcher's policy until their own is set, if the pace asks for calm
+    /// and a scheduler for sched_ext is loaded.
+    pub(super) fn lend_policy(&mut self) {
+        let is_wanted = self.plan.pace.calm_ns > 0 && self.outranks && !self.plan.tasks_set_own;
+        self.lends_policy =
+            is_wanted && machine::sched_ext_scheduler().is_some() && take_policy(0).is_ok();
+    }
+
     /// Waits until nothing is left to do for exits, if the pace asks for calm.
     pub(super) fn let_exits_pass(&self) -> Result<(), Stop> {
         if self.plan.pace.calm_ns > 0 { self.pause(EXITS_NS) } else { Ok(()) }
@@ -50,6 +83,13 @@ impl Launcher<'_> {
             let _ = sys::reap(pid);
         }
         Ok(())
+    }
+}
+
+/// Writes what a file holds: the kernel then forgets the period and budget of a server.
+fn rewrite(path: &str) {
+    if let Ok(runtime) = std::fs::read(path) {
+        let _ = std::fs::write(path, runtime);
     }
 }
 
