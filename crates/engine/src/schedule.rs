@@ -330,16 +330,21 @@ impl<S: TraceSink> Engine<'_, S> {
         let (class, core) = self.class(class);
         class.set_next_task(core, cpu, next, true);
         if self.core.hrtick_ns > 0 {
-            self.pay_hrtick(cpu);
+            self.pay_hrtick(cpu, self.core.hrtick_ns);
+        }
+        if self.core.throttle_ns > 0 && std::mem::take(&mut self.core.work.is_visit) {
+            self.core.resched_curr(cpu);
+            self.resched_after(cpu, self.core.throttle_ns);
+            self.extend_burst(cpu, self.core.throttle_ns);
         }
     }
 
-    /// The task that begins to run on `cpu` pays for the timers that the pick has started.
+    /// The task that runs on `cpu` pays `each_ns` for each timer of a slice that was started.
     #[inline(never)]
-    fn pay_hrtick(&mut self, cpu: CpuId) {
+    pub(crate) fn pay_hrtick(&mut self, cpu: CpuId, each_ns: Nanos) {
         let nr = Nanos::from(std::mem::take(&mut self.core.work.hrtick_starts));
         if nr > 0 {
-            self.extend_burst(cpu, nr.saturating_mul(self.core.hrtick_ns));
+            self.extend_burst(cpu, nr.saturating_mul(each_ns));
         }
     }
 

@@ -81,7 +81,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// A reschedule of `cpu` was requested in an interrupt. It takes place when the rest of the
     /// interrupt, `ns`, has passed. The running task does no work meanwhile.
     #[inline(never)]
-    fn resched_after(&mut self, cpu: CpuId, ns: Nanos) {
+    pub(crate) fn resched_after(&mut self, cpu: CpuId, ns: Nanos) {
         self.core.park_resched(cpu);
         let at = self.core.now.saturating_add(ns);
         self.clock.events.push(at, Due::ReturnToUser(cpu));

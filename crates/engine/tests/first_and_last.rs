@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a task takes at its start, at its first fork and when it finds a child that has exited;
-//! what a wait on an object takes; and what starting the timer of a slice takes.
+//! what a wait on an object takes; what starting the timer of a slice takes; and the visit of a
+//! task whose group has used its quota.
 
 mod common;
 
@@ -8,7 +9,8 @@ use common::workloads::{burst, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, Machine, ObjectId, ObjectKind, ObjectSpec, Op, Policy, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, Machine, ObjectId, ObjectKind, ObjectSpec,
+    Op, Policy, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -81,4 +83,49 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(turns("linux-7.2", &workload, costs, None), "0A 0.620000B 1.220000-");
     let plain = turns("linux-7.1", &workload, costs, None);
     assert_eq!(plain, "0A 0.600000B 1.200000-");
+}
+
+/// A budget that reclaims lasts longer than its timer's time, so the timer starts again.
+#[test]
+fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
+    let deadline = DeadlineParams {
+        runtime_ns: 4 * MS,
+        deadline_ns: 40 * MS,
+        period_ns: 40 * MS,
+        reclaim: true,
+    };
+    let attr = SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() };
+    let workload = Workload::new("budgets", vec![task("reclaims", attr, burst(3 * MS))]);
+    let end = |hrtick_ns| turns("linux-7.2", &workload, Costs { hrtick_ns, ..Costs::ZERO }, None);
+    // The first timer would come after 4 ms: one start. Then one that comes within the burst.
+    assert_eq!((end(0).as_str(), end(14_000).as_str()), ("0A 3-", "0A 3.014000-"));
+    let longer = Workload::new("budgets", vec![task("reclaims", attr, burst(6 * MS))]);
+    let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 14_000, ..Costs::ZERO }, None);
+    let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
+    assert_eq!(plain, "0A 6-");
+    assert_eq!(found, "0A 6.023000-");
+}
+
+/// 1 ms in each 20 ms; a task uses 2.5 ms, sleeps for 2 ms and wakes while its group is in debt.
+#[test]
+fn a_task_of_a_throttled_group_visits_its_cpu_from_6_18_on() {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
+    let mut program = ProgramBuilder::new();
+    program.sleep(MS).run(2_500_000).sleep(2 * MS).run(2_500_000);
+    let program = program.build();
+    let mut workload = Workload::new("visits", vec![task("limited", attr, program)]);
+    let cpu_max = Some(CpuMax { quota_ns: MS, period_ns: 20 * MS, burst_ns: 0 });
+    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let with = |scheduler: &str, throttle_ns| {
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        let costs = Costs { throttle_ns, ..Costs::ZERO };
+        case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+        case.until_ns = Some(70 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    // Under 6.12 the queue takes a quota before the refill at time 0.
+    assert_eq!(with("linux-6.12", 30_000), "0A 0- 1A 3.500000- 20A 22.500000-");
+    assert_eq!(with("linux-7.2", 0), "0A 0- 1A 3.500000- 40A 42.500000-");
+    let visits = "0A 0- 1A 3.500000- 5.500000A 5.530000- 40A 42.500000-";
+    assert_eq!(with("linux-7.2", 30_000), visits);
 }

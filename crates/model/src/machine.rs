@@ -185,6 +185,9 @@ pub struct Costs {
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.
     pub hrtick_resched_ns: Nanos,
+    /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
+    /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.
+    pub throttle_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
     /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
@@ -254,6 +257,7 @@ impl Costs {
         tick_entity_ns: 0,
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
+        throttle_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
         join_ns: 0,
@@ -295,6 +299,7 @@ impl Costs {
         tick_entity_ns: 0,
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
+        throttle_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
         join_ns: 0,
@@ -317,7 +322,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 34] = [
+    pub const NAMES: [&'static str; 35] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -334,6 +339,7 @@ impl Costs {
         "tick_entity_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
+        "throttle_ns",
         "fork_ns",
         "first_fork_ns",
         "join_ns",
@@ -408,6 +414,7 @@ impl Costs {
             "tick_entity_ns" => &mut self.tick_entity_ns,
             "hrtick_ns" => &mut self.hrtick_ns,
             "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
+            "throttle_ns" => &mut self.throttle_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,
             "join_ns" => &mut self.join_ns,

@@ -217,7 +217,7 @@ fn why_missing(name: &str) -> &'static str {
         "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns" => {
             "the parts of an interrupt cannot be timed from outside"
         }
-        "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" => {
+        "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" | "throttle_ns" => {
             "no program can tell it from the rest of a switch"
         }
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
@@ -278,10 +278,11 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 24] = [
+    const NEVER_MEASURED: [&str; 25] = [
         "tick_entity_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
+        "throttle_ns",
         "first_fork_ns",
         "reap_ns",
         "task_start_ns",

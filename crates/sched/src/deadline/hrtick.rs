@@ -38,6 +38,7 @@ impl DlClass {
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token_of_hrtick(cpu)));
         let Some(curr) = Self::dl_curr(core, cpu).filter(|_| due) else { return };
+        core.work.hrtick_ended = Some(cpu);
         self.update_curr(core, cpu);
         if self.tasks[curr.index()].entity.runtime > 0 && self.is_first(cpu, curr) {
             self.hrtick_start(core, cpu, curr);

@@ -266,7 +266,9 @@ impl FairClass {
             return;
         }
         self.prepare_enqueue(core, cpu, task, flags);
-        if self.bandwidth.is_some() && self.goes_to_limbo(core, task, self.ent(e).cfs) {
+        let visits = flags.wakeup && core.throttle_ns > 0;
+        let q = self.ent(e).cfs;
+        if self.bandwidth.is_some() && !visits && self.goes_to_limbo(core, task, q) {
             self.add_to_limbo(e);
             return;
         }
@@ -571,12 +573,17 @@ impl FairClass {
     }
 
     /// Whether task entity `e`, chosen in queue `q`, may run. If its group has used its quota, the
-    /// entity leaves. Otherwise the high-resolution tick receives the choice.
+    /// entity leaves, after a visit to its CPU if that takes time. Otherwise the high-resolution
+    /// tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
         if self.is_hierarchy_throttled(q) {
-            self.throttle_task(core, cpu, e);
-            return false;
+            let task = self.entity_task(e);
+            core.work.is_visit = core.throttle_ns > 0 && !core.is_running(task);
+            if !core.work.is_visit {
+                self.throttle_task(core, cpu, e);
+            }
+            return core.work.is_visit;
         }
         self.hrtick_pick(core, q, e);
         true
