@@ -489,6 +489,42 @@ fn a_kernels_hz_is_its_own_and_dry_runs_count_guests() {
     assert_eq!(run["machine"]["hz"], 250);
 }
 
+/// Refills of cpu.max come at multiples of the period, by which the limit is kept, too. 30 ms of
+/// each 70, 300 of 1,000 (so long that the kernel allows few lengths between) and both together.
+#[test]
+fn periods_of_cpu_max_begin_with_a_run() {
+    if !ready("7.2") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let limit =
+        |quota: u64, period: u64| json!({ "cpu_max": { "quota": quota, "period": period } });
+    for (groups, group, period_ns, share) in [
+        (json!({ "/g": limit(30_000, 70_000) }), "/g", 70_000_000, 0.43),
+        (json!({ "/g": limit(300_000, 1_000_000) }), "/g", 1_000_000_000, 0.30),
+        (
+            json!({ "/g": limit(300_000, 1_000_000), "/g/h": limit(30_000, 70_000) }),
+            "/g/h",
+            70_000_000,
+            0.30,
+        ),
+    ] {
+        let hog = json!({ "taskgroup": group, "loop": 1, "run": "9s" });
+        let workload = json!({
+            "global": { "duration": "3s" }, "cgroups": groups, "tasks": { "hog": hog },
+        });
+        let file = dir.path().join("limited.json");
+        std::fs::write(&file, workload.to_string()).unwrap();
+        let args = ["vm", file.to_str().unwrap(), "--kernel", "7.2", "--json", "--keep"];
+        let run = json(&args);
+        let starts = run["slices"].as_array().unwrap().iter().skip(1);
+        let late_ns = starts.map(|slice| slice["start_ns"].as_u64().unwrap() % period_ns).min();
+        assert!(late_ns.is_some_and(|ns| ns < 200_000), "{group}: {late_ns:?}");
+        let used = run["measures"]["tasks"][0]["cpu_time_ns"].as_u64().unwrap() as f64 / 3e9;
+        assert!((share - 0.02..share + 0.03).contains(&used), "{group}: {used}");
+    }
+}
+
 /// A long run plays the workload several times without reloading the scheduler.
 #[test]
 fn a_long_run_has_several_rounds() {

@@ -40,24 +40,32 @@ const LEAD_NS: Nanos = 3_000_000_000;
 const TIMER: &str = "sched_cfs_period_timer";
 
 impl Launcher<'_> {
-    /// Lets periods of cpu.max begin at the planned time 0, if there is one. Leaves groups as they
-    /// are where the kernel does not tell its timers.
+    /// Lets periods of cpu.max begin at the planned time 0, if there is one. Where that fails, as
+    /// where the kernel does not tell its timers, groups have their limits all the same.
     pub(super) fn align_periods(&self, planned_ns: Nanos) -> Result<(), Stop> {
         let Work::Tasks { workload, .. } = &self.plan.work else { return Ok(()) };
+        if planned_ns == 0 {
+            return Ok(());
+        }
         // Ticks are at multiples of their length.
         let zero_ns = planned_ns / sys::tick_ns() * sys::tick_ns();
         let limits = (0..).map(CgroupId).zip(&workload.cgroups);
         for (group, cpu_max) in limits.filter_map(|(id, spec)| Some((id, spec.cpu_max?))) {
+            let mut is_aligned = false;
             for _ in 0..TRIES {
-                if sys::monotonic_ns() + LEAD_NS > zero_ns || self.align(group, cpu_max, zero_ns)? {
-                    break;
+                if !is_aligned && sys::monotonic_ns() + LEAD_NS <= zero_ns {
+                    is_aligned = self.align(group, cpu_max, zero_ns)?;
                 }
+            }
+            if !is_aligned {
+                self.limit(group, cpu_max)?;
             }
         }
         Ok(())
     }
 
-    /// Moves the periods of one group. Returns whether they are as they should be.
+    /// Moves the periods of one group. Returns whether they are as they should be; otherwise the
+    /// group may have another period.
     fn align(&self, group: CgroupId, cpu_max: CpuMax, zero_ns: Nanos) -> Result<bool, Stop> {
         self.wait_until_idle()?;
         // Long enough to be read before its end: the list takes 20 ms.
@@ -68,7 +76,7 @@ impl Launcher<'_> {
             return Ok(false);
         }
         let rest_ns = distance(end_ns, zero_ns, cpu_max.period_ns);
-        let Some(period_ns) = moving_period(rest_ns, cpu_max.period_ns) else { return Ok(true) };
+        let Some(period_ns) = moving_period(rest_ns, cpu_max.period_ns) else { return Ok(false) };
         self.limit(group, CpuMax { period_ns, ..cpu_max })?;
         self.pause((end_ns + PERIOD_NS_MIN).saturating_sub(sys::monotonic_ns()))?;
         self.limit(group, cpu_max)?;
@@ -109,7 +117,7 @@ fn period_end() -> Option<Nanos> {
     end_in(&std::fs::read_to_string("/proc/timer_list").ok()?)
 }
 
-/// The same in the text of /proc/timer_list: the timer's name, and in the next line its time.
+/// The same from the text of /proc/timer_list. A line names the timer, and the next tells its time.
 fn end_in(list: &str) -> Option<Nanos> {
     let after = &list[list.find(TIMER)?..];
     let times = after.lines().nth(1)?.split_once("expires at ")?.1;

@@ -40,8 +40,9 @@ impl Launcher<'_> {
             if !std::path::Path::new(&path).exists() {
                 continue;
             }
-            // The launcher becomes a fair task there for a moment: 6.12 corrupts the bandwidth of
-            // DEADLINE (dl_server_stop), and says so for 4 ms, if its server is not active.
+            // The launcher becomes a fair task there for a moment, which starts the server. 6.12
+            // corrupts the bandwidth of SCHED_DEADLINE if the server is stopped (dl_server_stop),
+            // and prints a warning, which takes 4 ms.
             let is_there = sys::sched_setaffinity(0, &CpuMask::only(cpu)).is_ok();
             if is_there && leave_policy().is_ok() {
                 take_policy(sys::RESET_ON_FORK).map_err(failed("setting the launcher's policy"))?;
