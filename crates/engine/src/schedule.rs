@@ -252,7 +252,8 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.idle_cpus.clear(cpu);
         }
         let leaves = !matches!(out, SwitchOut::Idle | SwitchOut::Preempted);
-        self.core.work.leave_ns = if leaves { self.costs.block_switch_ns } else { 0 };
+        let leave_ns = if leaves { self.costs.block_switch_ns } else { 0 };
+        self.core.work.leave_ns = leave_ns.saturating_add(self.server_cost());
         self.switch_in(cpu, next, prev.is_none());
         self.core.work.leave_ns = 0;
     }

@@ -63,10 +63,22 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.tells_vruntime {
                 self.tell_vruntime(curr);
             }
-            if self.costs.tick_resched_ns > 0 && self.core.rq(cpu).need_resched {
-                self.resched_after(cpu, self.costs.tick_resched_ns);
+            let refill_ns = self.server_cost();
+            if refill_ns > 0 {
+                self.extend_burst(cpu, refill_ns);
+            }
+            let rest_ns = self.costs.tick_resched_ns.saturating_add(refill_ns);
+            if rest_ns > 0 && self.core.rq(cpu).need_resched {
+                self.resched_after(cpu, rest_ns);
             }
         }
+    }
+
+    /// What the servers' new periods take that began since the last call.
+    #[inline]
+    pub(crate) fn server_cost(&mut self) -> Nanos {
+        let nr = Nanos::from(std::mem::take(&mut self.core.work.server_refills));
+        nr.saturating_mul(self.costs.server_refill_ns)
     }
 
     /// The timer of a slice has asked `cpu` to reschedule.

@@ -129,3 +129,18 @@ fn a_task_of_a_throttled_group_visits_its_cpu_from_6_18_on() {
     let visits = "0A 0- 1A 3.500000- 5.500000A 5.530000- 40A 42.500000-";
     assert_eq!(with("linux-7.2", 30_000), visits);
 }
+
+/// Two hogs use up the 50 ms of the fair server at the tick of 52 ms, and its next 50 ms, which
+/// begin then, at 104 ms.
+#[test]
+fn a_tick_that_begins_a_period_of_the_fair_server_takes_longer() {
+    // Without a task that may starve others there is no server.
+    let rt = task("rt", policy(Policy::Fifo, 1), ProgramBuilder::new().sleep(1_000 * MS).build());
+    let hog = task("hog", nice(0), burst(120 * MS));
+    let workload = Workload::new("hogs", vec![hog.clone(), hog, rt]);
+    let costs = Costs { server_refill_ns: 4_000, ..Costs::ZERO };
+    let with = |costs| turns("linux-6.12", &workload, costs, Some(110 * MS));
+    let (plain, later) = (with(Costs::ZERO), with(costs));
+    assert!(plain.contains(" 48A 52B ") && plain.contains(" 104A "), "{plain}");
+    assert!(later.contains(" 48A 52.004000B ") && later.contains(" 104.004000B "), "{later}");
+}

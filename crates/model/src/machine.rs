@@ -188,6 +188,9 @@ pub struct Costs {
     /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
     /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.
     pub throttle_ns: Nanos,
+    /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
+    /// help. A tick that does it takes this longer, before the switch that it asks for.
+    pub server_refill_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
     /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
@@ -258,6 +261,7 @@ impl Costs {
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
+        server_refill_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
         join_ns: 0,
@@ -300,6 +304,7 @@ impl Costs {
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
+        server_refill_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
         join_ns: 0,
@@ -322,7 +327,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 35] = [
+    pub const NAMES: [&'static str; 36] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -340,6 +345,7 @@ impl Costs {
         "hrtick_ns",
         "hrtick_resched_ns",
         "throttle_ns",
+        "server_refill_ns",
         "fork_ns",
         "first_fork_ns",
         "join_ns",
@@ -415,6 +421,7 @@ impl Costs {
             "hrtick_ns" => &mut self.hrtick_ns,
             "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
             "throttle_ns" => &mut self.throttle_ns,
+            "server_refill_ns" => &mut self.server_refill_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,
             "join_ns" => &mut self.join_ns,

@@ -221,7 +221,7 @@ fn why_missing(name: &str) -> &'static str {
             "no program can tell it from the rest of a switch"
         }
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
-        "tick_entity_ns" => "no program can tell it from the rest of a tick",
+        "tick_entity_ns" | "server_refill_ns" => "no program can tell it from the rest of a tick",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
         "first_fork_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
@@ -278,8 +278,9 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 25] = [
+    const NEVER_MEASURED: [&str; 26] = [
         "tick_entity_ns",
+        "server_refill_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
         "throttle_ns",

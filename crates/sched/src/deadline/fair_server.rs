@@ -313,6 +313,7 @@ impl FairServers {
             server.defer_running = false;
             server.new_period(now);
             server.idle_wait = is_idle;
+            core.work.server_refills += 1;
         } else {
             server.entity.throttled = true;
             if server.entity.timer_at(now).is_none() {
