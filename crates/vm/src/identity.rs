@@ -18,7 +18,11 @@ pub struct Identity {
 
 /// The parts of a machine before a request, which identify a snapshot.
 pub fn of_machine(qemu: &Qemu, setup: &Setup, kernel: &Kernel, init: &Initramfs) -> Identity {
-    let nameless = Files { kernel: Path::new("KERNEL"), initramfs: Path::new("INITRAMFS") };
+    let nameless = Files {
+        kernel: Path::new("KERNEL"),
+        initramfs: Path::new("INITRAMFS"),
+        is_packaged: kernel.package.is_some(),
+    };
     let boot = if kernel.is_elf { "elf" } else { "image" };
     Identity {
         parts: vec![

@@ -27,7 +27,7 @@ use schedlab_scx_source::{ReadySetup, SourceOptions};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -262,10 +262,15 @@ impl VmLane {
             Clock::Counted => self.qemu.check_counted(nr_cpus).map(|()| of(Accel::Counted)),
             Clock::Live => {
                 let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
-                let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
+                let files = self.files(kernel, &boot);
                 live::accel(&self.cache, &self.qemu, files, &kernel.sha256, &*self.say).map(of)
             }
         }
+    }
+
+    fn files<'a>(&'a self, kernel: &Kernel, boot: &'a Path) -> Files<'a> {
+        let is_packaged = kernel.package.is_some();
+        Files { kernel: boot, initramfs: &self.initramfs.path, is_packaged }
     }
 
     /// Boots or resumes a guest, and makes the request once.
@@ -276,7 +281,7 @@ impl VmLane {
         request: &Message,
     ) -> Result<Answer, VmError> {
         let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
-        let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
+        let files = self.files(kernel, &boot);
         let (limit, qemu) = (self.options.limit, self.qemu(setup));
         let mut guest = if self.uses_snapshots() {
             let machine = identity::of_machine(qemu, setup, kernel, &self.initramfs);
