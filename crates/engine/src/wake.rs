@@ -104,6 +104,10 @@ impl<S: TraceSink> Engine<'_, S> {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: self.core.now,
+            age_ns: match (parent, self.core.set_up_ns) {
+                (None, set_up_ns @ 1..) => self.core.now + set_up_ns,
+                _ => 0,
+            },
             comm: Comm::new(&name),
         });
         if self.is_user(spec) {

@@ -513,6 +513,9 @@ pub struct Machine {
     /// Whether periods of cpu.max end at multiples of their length. Otherwise the kernel draws when
     /// the first one of a group ends, since 6.3.
     pub aligns_periods: bool,
+    /// From the creation of the workload's tasks to the start of the run (ns). A task with a later
+    /// release is as old. 0: each task is created at its release.
+    pub set_up_ns: Nanos,
 }
 
 /// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
@@ -539,6 +542,7 @@ impl Machine {
             interrupts: Vec::new(),
             threads: Vec::new(),
             aligns_periods: false,
+            set_up_ns: 0,
         }
     }
 

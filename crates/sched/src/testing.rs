@@ -33,6 +33,7 @@ pub fn sleeping_task(core: &Core, cpu: CpuId, attr: SchedAttr) -> Task {
         nr_involuntary_switches: 0,
         nr_migrations: 0,
         release_ns: 0,
+        age_ns: 0,
         comm: Comm::default(),
     }
 }

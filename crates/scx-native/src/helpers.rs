@@ -10,7 +10,7 @@ use super::maps::errno::{EFAULT, EINVAL, EOPNOTSUPP};
 use super::text;
 use super::touch;
 use schedlab_model::{CgroupId, TaskId};
-use schedlab_scx::Kernel;
+use schedlab_scx::{Kernel, kernel};
 
 /// The task of a pointer that the scheduler passes. Any other pointer ends the callback.
 pub fn task(run: &super::run::Run, p: u64, function: &str) -> Result<TaskId, String> {
@@ -36,12 +36,8 @@ pub fn ok<T>(answer: Result<T, String>) -> T {
     }
 }
 
-/// Uptime of the machine when a run begins (ns). Schedulers use a time of 0 for "never", and assume
-/// that never was long ago.
-pub const UPTIME_NS: u64 = 1_000_000_000_000;
-
 pub extern "C" fn jiffies64() -> u64 {
-    with(|k, _| k.jiffies() + u64::from(k.hz()) * (UPTIME_NS / 1_000_000_000))
+    with(|k, _| k.jiffies() + u64::from(k.hz()) * (kernel::UPTIME_NS / 1_000_000_000))
 }
 
 pub extern "C" fn prandom_u32() -> u32 {

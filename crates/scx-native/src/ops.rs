@@ -4,7 +4,6 @@
 use super::cids::{self, Cids};
 use super::error::NativeError;
 use super::guard::{self, Fault};
-use super::helpers::UPTIME_NS;
 use super::host;
 use super::layout::ops_members;
 use super::options::{self, Chosen, MachineWords};
@@ -596,7 +595,7 @@ impl NativeOps {
             put(at, consts::ExitKind::Error as u32);
             put(at + args::DUMP_EXIT_CODE, 0i64);
             put(at + args::DUMP_REASON, reason);
-            put(at + args::DUMP_AT_NS, k.now() + UPTIME_NS);
+            put(at + args::DUMP_AT_NS, k.clock_ns());
             put(at + args::DUMP_AT_JIFFIES, k.jiffies());
         }
         at

@@ -6,7 +6,6 @@ use super::cids::Cids;
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
 use super::groups::Groups;
-use super::helpers::UPTIME_NS;
 use super::image::{Image, Sizes};
 use super::inspect::Inspector;
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
@@ -353,7 +352,7 @@ impl Run {
         self.masks.is_idle_shown = false;
         // SAFETY: two words of the run time's, which only C reads.
         unsafe {
-            put(self.call_at, k.now() + UPTIME_NS);
+            put(self.call_at, k.clock_ns());
             put(self.call_at + 8, k.this_cpu().0);
         }
         if !self.freed.is_empty() {
@@ -409,7 +408,7 @@ impl Run {
         };
         let (l, base) = (&self.rq_layout, self.rqs[cpu as usize].address());
         let at = |field: usize| base + field as u64;
-        let now = k.now() + UPTIME_NS;
+        let now = k.clock_ns();
         // SAFETY: fields of a struct of ours.
         unsafe {
             put(at(l.nr_running), k.rq_nr_running(CpuId(cpu)));

@@ -3,7 +3,7 @@
 //!
 //! Semantics: kernel/bpf/helpers.c, bpf_local_storage.c, ringbuf.c, arena.c of Linux 6.18.
 
-use super::helpers::{UPTIME_NS, cgroup, ok, task};
+use super::helpers::{cgroup, ok, task};
 use super::host::with;
 use super::maps::KeyOf;
 use super::maps::errno::{EAGAIN, EBUSY, EINVAL, ENOENT};
@@ -417,7 +417,7 @@ pub extern "C" fn timer_start(at: u64, ns: u64, flags: u64) -> i64 {
     with(|k, run| match timer(run, at, number) {
         Some(index) if run.timers[index].callback != 0 => {
             let when = if flags & TIMER_ABS != 0 {
-                ns.saturating_sub(UPTIME_NS)
+                ns.saturating_sub(schedlab_scx::kernel::UPTIME_NS)
             } else {
                 k.now().saturating_add(ns)
             };

@@ -8,7 +8,6 @@
 //! every reference.
 
 use super::groups::Groups;
-use super::helpers::UPTIME_NS;
 use super::layout::{EntityLayout, TaskLayout};
 use super::zone::{self, Zone, put};
 use schedlab_model::{CpuMask, Policy, TaskId};
@@ -322,7 +321,7 @@ impl Tasks {
         let mut name = [0u8; 16];
         let len = comm.len().min(15);
         name[..len].copy_from_slice(&comm[..len]);
-        let now = k.now() + UPTIME_NS;
+        let now = k.clock_ns();
         // SAFETY: as above.
         unsafe {
             put(at(l.pid), k.pid(task));

@@ -3,7 +3,6 @@
 //! simulated scheduler. The crate scx-record runs it; here are the maps, variables and programs.
 
 use super::error::NativeError;
-use super::helpers::UPTIME_NS;
 use super::maps::BpfMap;
 use super::maps::errno::ENOENT;
 use super::ops::NativeOps;
@@ -12,6 +11,7 @@ use super::setup::Setup;
 use super::touch;
 use schedlab_model::machine::Machine;
 use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_scx::kernel::UPTIME_NS;
 use schedlab_scx::{Kernel, OpsFault, UserWait};
 use schedlab_scx_record::{Backend, Live, RecordError, Request, SharedArena, Wait};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl NativeOps {
         _p: TaskId,
     ) -> Result<UserWait, OpsFault> {
         let Some(mut user) = self.user.take() else { return Ok(UserWait::Until(None)) };
-        let now = k.now() + UPTIME_NS;
+        let now = k.clock_ns();
         let mut halves = Halves { ops: self, k, variables: &user.variables, fault: None };
         let wait = user.live.step(now, &mut halves);
         let fault = halves.fault.take();
@@ -240,7 +240,7 @@ impl Backend for Halves<'_, '_> {
     fn times(&mut self) -> String {
         let cpus = (0..self.ops.run.nr_cpus).map(CpuId);
         let busy: Vec<u64> = cpus.map(|cpu| self.k.cpu_busy_ns(cpu)).collect();
-        times(&busy, self.k.now() + UPTIME_NS)
+        times(&busy, self.k.clock_ns())
     }
 }
 

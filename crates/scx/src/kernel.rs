@@ -17,6 +17,10 @@ use std::ptr::NonNull;
 /// Process id of the first task. Lower ids belong to the kernel.
 pub const PID_BASE: u32 = 1_000;
 
+/// Uptime of the machine when a run begins (ns). Schedulers use a time of 0 for "never", and assume
+/// that never was long ago.
+pub const UPTIME_NS: Nanos = 1_000_000_000_000;
+
 /// Bit of the core's own timers; the scheduler's do not have it.
 pub const TIMER_OF_CORE: u64 = 1 << 63;
 
@@ -279,6 +283,12 @@ impl Kernel<'_> {
     #[inline]
     pub fn now(&self) -> Nanos {
         self.core.now
+    }
+
+    /// What the kernel's clocks show on the calling CPU (ns).
+    #[inline]
+    pub fn clock_ns(&self) -> Nanos {
+        UPTIME_NS + self.core.now - self.state.context.back_ns
     }
 
     /// Ticks a second.

@@ -286,7 +286,10 @@ impl Ext<'_> {
         if self.k.state.has(Callback::InitTask) {
             let args = InitTaskArgs { fork, cgroup: self.k.task_cgroup(p) };
             let answer = self.call(Callback::InitTask, |ops, k| ops.init_task(k, p, &args));
+            // It was created then.
+            self.k.state.context.back_ns = if fork { self.k.core.task(p).age_ns } else { 0 };
             let error = errno(answer.unwrap_or(0));
+            self.k.state.context.back_ns = 0;
             if error != 0 {
                 let named = self.k.named(p);
                 return Err(format!("ops.init_task() failed ({error}) for {named}"));

@@ -98,12 +98,14 @@ pub struct Context {
     pub direct: Direct,
     /// The interrupt that it is part of.
     pub interrupt: Interrupt,
+    /// How long ago it took place, if that was before the run (ns).
+    pub back_ns: Nanos,
 }
 
 impl Context {
     /// No callback, executed on `cpu` for a task.
     pub const fn new(cpu: CpuId, rq: Option<CpuId>) -> Self {
-        Self { callback: None, cpu, rq, direct: Direct::No, interrupt: Interrupt::None }
+        Self { callback: None, cpu, rq, direct: Direct::No, interrupt: Interrupt::None, back_ns: 0 }
     }
 }
 

@@ -60,6 +60,10 @@ pub struct MachineFile {
     /// the first one of a group ends, as Linux does since 6.3.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aligns_periods: bool,
+    /// From the creation of tasks to the start of the run (ns). Default: 0, each task is created at
+    /// its release.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub set_up_ns: u64,
     /// Caches.
     #[serde(default)]
     pub caches: CachesTable,
@@ -225,6 +229,9 @@ const CLOCK_MHZ_MAX: u32 = 100_000;
 
 impl MachineFile {
     /// Checks the file and returns the machine that it describes.
+/// Longest time from the creation of tasks to a run.
+const SET_UP_NS_MAX: u64 = 600 * NSEC_PER_SEC;
+
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let mut machine = Machine::flat(1);
         if self.name.trim().is_empty() {
@@ -241,6 +248,7 @@ impl MachineFile {
         machine.device = self.device.device()?;
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
+        machine.set_up_ns = in_range("set_up_ns", self.set_up_ns, 0, SET_UP_NS_MAX)?;
             self.interrupts.iter().map(|table| table.source(nr_cpus)).collect::<Result<_, _>>()?;
         machine.threads = self.threads.iter().map(ThreadTable::thread).collect::<Result<_, _>>()?;
         let preempt = match &self.preempt {
@@ -472,6 +480,10 @@ impl ThreadTable {
         let wrong = |error: String| format!("thread {:?}: {error}", self.name);
         let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
         let wakes = match (self.period_ns, self.first_ns, self.ticks_after_exit) {
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
+}
+
             (Some(period_ns), first_ns, None) => {
                 ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }

@@ -95,6 +95,8 @@ pub struct Task {
     pub nr_migrations: u64,
     /// When it was released or created.
     pub release_ns: Nanos,
+    /// How long before `release_ns` it was created (ns).
+    pub age_ns: Nanos,
     /// Its name.
     pub comm: Comm,
 }
@@ -205,6 +207,10 @@ pub struct Core {
     pub throttle_ns: Nanos,
     /// Whether periods of cpu.max end at multiples of their length.
     pub aligns_periods: bool,
+    /// From the creation of tasks to the start of the run (ns).
+    pub set_up_ns: Nanos,
+    /// Time between two checks for stalls of a sched_ext scheduler (ns); 0: none is loaded.
+    pub check_period_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -285,6 +291,8 @@ impl Core {
             hrtick_ns: machine.costs.hrtick_ns,
             throttle_ns: machine.costs.throttle_ns,
             aligns_periods: machine.aligns_periods,
+            set_up_ns: machine.set_up_ns,
+            check_period_ns: 0,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),

@@ -129,6 +129,7 @@ impl Kernel {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: 0,
+            age_ns: 0,
             comm: Comm::default(),
         });
         self.scripts.push(Script { wakes: VecDeque::new(), left: None });

@@ -166,6 +166,7 @@ impl<L: SchedClass> Kernel<L> {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: 0,
+            age_ns: 0,
             comm: Comm::default(),
         });
         for class in 0..NR_CLASSES {
