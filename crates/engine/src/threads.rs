@@ -102,6 +102,14 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.core.timer_comes(first_ns)
                 }
                 ThreadWakes::Once { at_ns } => at_ns,
+                // Without a scheduler for sched_ext nobody checks.
+                ThreadWakes::AtChecks { .. } if self.core.check_period_ns == 0 => continue,
+                ThreadWakes::AtChecks { after_ns } => {
+                    let period_ns = self.core.check_period_ns;
+                    let first_ns = period_ns - after_ns % period_ns;
+                    self.visit(number as usize).next_ns = first_ns;
+                    self.core.timer_comes(first_ns)
+                }
                 ThreadWakes::AfterExit { .. } => continue,
             };
             self.clock.events.push(at, Due::Wake(task));
@@ -118,12 +126,17 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(threads) = &self.threads else { return Next::Call };
         let KernelThread { wakes, run_ns, .. } = threads.described[number];
         let (now, tick) = (self.core.now, self.next_tick());
+        let check_period_ns = self.core.check_period_ns;
         let visit = self.visit(number);
         visit.has_worked = !visit.has_worked;
         if visit.has_worked {
             return Next::Busy(run_ns);
         }
         let next = match wakes {
+            ThreadWakes::AtChecks { .. } => {
+                visit.next_ns = visit.next_ns.saturating_add(check_period_ns);
+                Some(visit.next_ns)
+            }
             ThreadWakes::Periodic { period_ns, .. } => {
                 let missed = now.saturating_sub(visit.next_ns) / period_ns;
                 visit.next_ns = visit.next_ns.saturating_add((missed + 1) * period_ns);

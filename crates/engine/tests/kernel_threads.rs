@@ -47,6 +47,16 @@ fn a_real_time_visit_at_the_release_comes_first() {
     assert_eq!(found, "0A 0.030000B 4C 8B 12C");
 }
 
+/// Nobody checks for stalls of a scheduler for sched_ext where there is none.
+#[test]
+fn a_thread_that_checks_for_stalls_does_not_come_under_the_kernels_own_class() {
+    let wakes = ThreadWakes::AtChecks { after_ns: MS };
+    let checks = KernelThread { wakes, ..rcu() };
+    let hogs = || vec![task("hog", nice(0), endless()); 2];
+    let found = timeline(&run(hogs(), vec![checks], Some(15 * MS)));
+    assert_eq!(found, "0B 4C 8B 12C");
+}
+
 #[test]
 fn a_periodic_thread_keeps_its_times() {
     let idle = TaskSpec { release_ns: Amount::Constant(0), ..task("a", nice(0), burst(7 * MS)) };

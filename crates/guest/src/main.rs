@@ -6,6 +6,7 @@
 //! result and trace back, and ends QEMU. No other program runs in the guest. It is linked
 //! statically, because the guest has no libraries.
 
+mod checks;
 mod command;
 mod devices;
 mod mounts;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs one request with the host lane.
 
+use crate::checks::Checks;
 use crate::command::Running;
 use crate::scheduler::{self, Scheduler};
 use schedlab_guest::protocol::{
@@ -93,19 +94,22 @@ fn act(message: Message, trace: &mut Vec<u8>, reply: &mut GuestReply) -> Result<
     match request {
         Request::Run(request) => {
             write(&request.writes)?;
+            let checks = request.ext.as_ref().and_then(|_| Checks::noted());
             let scheduler = scheduler::load(request.ext.as_ref(), None)?;
-            reply.result = Some(play(request, scheduler, trace, reply)?);
+            reply.result = Some(play(request, (scheduler, checks), trace, reply)?);
         }
         Request::RunSetUp(request, setup) => {
             write(&request.writes)?;
+            let checks = Checks::noted();
             let scheduler = scheduler::load(request.ext.as_ref(), Some(&setup))?;
-            reply.result = Some(play(request, scheduler, trace, reply)?);
+            reply.result = Some(play(request, (scheduler, checks), trace, reply)?);
         }
         Request::RunUnder(request, command) => {
             write(&request.writes)?;
             scheduler::write_configuration();
+            let checks = Checks::noted();
             let scheduler = Scheduler::Program(Running::start(command)?);
-            reply.result = Some(play(request, scheduler, trace, reply)?);
+            reply.result = Some(play(request, (scheduler, checks), trace, reply)?);
         }
         Request::Verify(ext, setup) => {
             let source = scheduler::keep(&ext)?;
@@ -127,7 +131,7 @@ fn write(files: &[(String, String)]) -> Result<(), LaneError> {
 
 fn play(
     request: GuestRequest,
-    mut scheduler: Scheduler,
+    (mut scheduler, checks): (Scheduler, Option<Checks>),
     trace: &mut Vec<u8>,
     reply: &mut GuestReply,
 ) -> Result<RunResult, LaneError> {
@@ -137,6 +141,8 @@ fn play(
         // With the host's time, calm takes real seconds and tasks may wake late. A long run
         // consists of rounds; calm would be most of it.
         pace.calm_ns = 0;
+    } else if let Some(checks) = checks {
+        pace.beat = checks.beat(|| scheduler.check().is_ok());
     }
     let run = RunRequest {
         seed: request.seed,

@@ -19,6 +19,8 @@ pub struct Pace {
     pub look_ns: Nanos,
     /// How long nobody of the run does anything before the release (ns).
     pub calm_ns: Nanos,
+    /// When a run that has this calm before it may begin; `None`: at any tick.
+    pub beat: Option<Beat>,
     /// Records of each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub ring_size: Option<u64>,
     /// Records and marks that are kept before they are converted while the run goes on.
@@ -30,6 +32,33 @@ pub struct Pace {
     pub instruction_ns: Option<Nanos>,
 }
 
+/// Times at equal distances at which a run may begin (CLOCK_MONOTONIC, ns).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beat {
+    /// One of them.
+    pub at_ns: u64,
+    /// Their distance, >= 1.
+    pub period_ns: u64,
+    /// When the kernel will do something that should not fall into a run, or up to 3 s later; 0:
+    /// nothing.
+    pub avoided_ns: u64,
+}
+
+impl Beat {
+    /// The first of them from `ns` on. What is avoided comes some seconds after it, or before it.
+    pub fn first_from(&self, ns: u64) -> u64 {
+        const BEFORE_NS: u64 = 6_000_000_000;
+        const AFTER_NS: u64 = 3_000_000_000;
+        let first = |ns: u64| {
+            let nr = ns.saturating_sub(self.at_ns).div_ceil(self.period_ns);
+            self.at_ns + nr * self.period_ns
+        };
+        let at = first(ns);
+        let is_far = at + BEFORE_NS < self.avoided_ns || self.avoided_ns + AFTER_NS < at;
+        if is_far { at } else { first(self.avoided_ns + AFTER_NS) }
+    }
+}
+
 impl Pace {
     /// The pace for a machine with free CPUs. The smallest ring has room for 40 ms at 1.5 million
     /// events per second.
@@ -37,6 +66,7 @@ impl Pace {
         round_ns: 20_000_000,
         look_ns: 100_000_000,
         calm_ns: 0,
+        beat: None,
         ring_size: None,
         kept_max: 0,
         file_len: 16 << 20,
@@ -85,6 +115,7 @@ impl Pace {
             round_ns: SELDOM_NS,
             look_ns: SELDOM_NS,
             calm_ns: CALM_NS,
+            beat: None,
             ring_size: Some(Self::quiet_ring_size(nr_cpus)),
             kept_max: 1 << 20,
             file_len: 256 << 10,
@@ -131,6 +162,15 @@ mod tests {
         assert_eq!(round(Some(&plain), 2, false), Pace::LIVE.round_ns);
         assert_eq!(round(Some(&plain), 64, true), Pace::LIVE.round_ns);
         assert_eq!(round(Some(&marked), 2, true), Pace::LIVE.round_ns);
+    }
+
+    #[test]
+    fn beats_come_at_equal_distances() {
+        const S: u64 = 1_000_000_000;
+        let beat = Beat { at_ns: 10 * S, period_ns: 3 * S, avoided_ns: 30 * S };
+        let first = |from: u64| beat.first_from(from * S) / S;
+        assert_eq!([0, 10, 11, 13, 14].map(first), [10, 10, 13, 13, 16]);
+        assert_eq!([22, 23, 33, 34, 35].map(first), [22, 34, 34, 34, 37]);
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Ext<'_> {
         self.k.state.idle.reset();
         self.k.state.status = Status::Enabling;
         self.k.state.loaded_at = self.k.core.now;
+        self.k.core.check_period_ns = self.k.check_period_ns();
         if callbacks.has(Callback::Init) {
             let answer = self.call(Callback::Init, |ops, k| ops.init(k));
             self.loaded_part("init", answer)?;
@@ -285,11 +286,11 @@ impl Ext<'_> {
     pub fn init_task(&mut self, p: TaskId, fork: bool) -> Result<(), String> {
         if self.k.state.has(Callback::InitTask) {
             let args = InitTaskArgs { fork, cgroup: self.k.task_cgroup(p) };
-            let answer = self.call(Callback::InitTask, |ops, k| ops.init_task(k, p, &args));
             // It was created then.
             self.k.state.context.back_ns = if fork { self.k.core.task(p).age_ns } else { 0 };
-            let error = errno(answer.unwrap_or(0));
+            let answer = self.call(Callback::InitTask, |ops, k| ops.init_task(k, p, &args));
             self.k.state.context.back_ns = 0;
+            let error = errno(answer.unwrap_or(0));
             if error != 0 {
                 let named = self.k.named(p);
                 return Err(format!("ops.init_task() failed ({error}) for {named}"));

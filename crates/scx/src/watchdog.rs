@@ -34,6 +34,19 @@ impl Kernel<'_> {
         self.core.start_timer(at, TIMER_WATCHDOG);
     }
 
+    /// Time between two checks of a kernel (ns). The check's timer is rounded up to a multiple of
+    /// 1, 8, 64 or 512 ticks, by its length, which the last check was too (`calc_wheel_index()`).
+    pub(crate) fn check_period_ns(&self) -> Nanos {
+        let ticks = (self.state.timeout_ns() / 2).div_ceil(self.core.tick_nsec);
+        let step = match ticks {
+            ..63 => 1,
+            ..504 => 8,
+            ..4_032 => 64,
+            _ => 512,
+        };
+        (ticks / step + 1) * step * self.core.tick_nsec
+    }
+
     /// The timer expired: checks all waiting tasks.
     pub(crate) fn check_stalls(&mut self) {
         if self.state.next_check != Some(self.core.now) {

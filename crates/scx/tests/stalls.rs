@@ -5,8 +5,9 @@
 
 mod support;
 
+use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{CpuMask, Op, Policy, SchedAttr, TaskId, TaskSpec};
+use schedlab_model::{Amount, CpuMask, Op, Policy, SchedAttr, TaskId, TaskSpec};
 use schedlab_scx::Kernel;
 use schedlab_scx::consts::{DSQ_GLOBAL, DSQ_LOCAL, SLICE_DFL};
 use std::collections::BTreeMap;
@@ -125,6 +126,55 @@ fn a_real_time_hog_on_the_only_allowed_cpu_is_no_fault_of_the_scheduler() {
     let error = Case::new(2, 50_000, tasks()).run(Simple::fifo(), Default::default()).error();
     assert!(error.contains("runnable task stall") && error.contains("victim["), "{error}");
     Case::new(2, 50_000, tasks()).at_7_1().run(Simple::fifo(), Default::default()).outcome();
+}
+
+/// A scheduler with this patience, whose tasks take turns of 20 ms. It notes how long ago each of
+/// its tasks was created.
+fn patient(timeout_ms: u32, ages_ms: &Arc<Mutex<Vec<u64>>>) -> Script {
+    let ages_ms = Arc::clone(ages_ms);
+    let start = schedlab_scx::kernel::UPTIME_NS;
+    Script {
+        timeout_ms,
+        init_task: Some(Box::new(move |k, _| {
+            ages_ms.lock().unwrap().push((start + k.now() - k.clock_ns()) / MS);
+            0
+        })),
+        enqueue: Some(Box::new(|k, p, flags| _ = k.dsq_insert(p, DSQ_GLOBAL, SLICE_DFL, flags))),
+        ..Script::default()
+    }
+}
+
+/// The kernel's thread A comes whenever the kernel checks for stalls: after 125 ticks, rounded up
+/// to 128 (512 ms), and after 1,250, rounded up to 1,280. The last check was 200 ms before the run.
+#[test]
+fn a_thread_comes_when_the_kernel_checks_for_stalls() {
+    let visits = |timeout_ms, until_ms| {
+        let mut case = Case::new(1, until_ms, vec![hog("b", nice(0))]);
+        let wakes = ThreadWakes::AtChecks { after_ns: 200 * MS };
+        let name = "kworker".into();
+        case.machine.threads = vec![KernelThread { name, wakes, rt_priority: 0, run_ns: 40_000 }];
+        let found = case.run(patient(timeout_ms, &Arc::default()), Default::default()).timeline();
+        let visits = found.split(' ').filter_map(|turn| turn.strip_suffix('A'));
+        visits.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // It waits for the end of a turn, which is a tick.
+    assert_eq!(visits(1_000, 1_400), ["320", "824", "1348"]);
+    assert_eq!(visits(10_000, 6_000), ["4920"]);
+}
+
+/// Tasks are as old as the machine says, also those that start later.
+#[test]
+fn tasks_are_created_before_a_run() {
+    let ages = |set_up_ns| {
+        let late = TaskSpec { release_ns: Amount::Constant(7 * MS), ..hog("late", nice(0)) };
+        let mut case = Case::new(1, 50, vec![hog("first", nice(0)), late]);
+        case.machine.set_up_ns = set_up_ns;
+        let found = Arc::default();
+        case.run(patient(1_000, &found), Default::default()).outcome();
+        Arc::try_unwrap(found).unwrap().into_inner().unwrap()
+    };
+    assert_eq!(ages(0), [0, 0]);
+    assert_eq!(ages(3_000 * MS), [3_000, 3_007]);
 }
 
 /// A scheduler that forgets the third of three tasks, or not.

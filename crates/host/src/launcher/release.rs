@@ -129,7 +129,16 @@ impl Launcher<'_> {
         if calm_ns > 0 {
             // The first tick after an idle time may have come when the launcher was woken.
             next_tick();
-            let zero_ns = next_tick() + calm_ns.next_multiple_of(sys::tick_ns());
+            let (tick_ns, now_ns) = (sys::tick_ns(), next_tick());
+            let calm_ns = match self.plan.pace.beat {
+                None => calm_ns.next_multiple_of(tick_ns),
+                // The tick next to the beat.
+                Some(beat) => {
+                    let rest_ns = beat.first_from(now_ns + calm_ns) - now_ns;
+                    (rest_ns + tick_ns / 2) / tick_ns * tick_ns
+                }
+            };
+            let zero_ns = now_ns + calm_ns;
             self.memory.header().planned_ns.store(zero_ns, Ordering::Release);
         }
         calm_ns > 0

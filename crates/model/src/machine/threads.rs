@@ -40,6 +40,12 @@ pub enum ThreadWakes {
         /// Number of visits, >= 1, each at a tick.
         ticks: u32,
     },
+    /// When the kernel checks for tasks that a scheduler for sched_ext lets wait too long: twice in
+    /// each timeout.
+    AtChecks {
+        /// From the last check before the run to time 0 (ns).
+        after_ns: Nanos,
+    },
 }
 
 /// Highest priority of a thread.

@@ -181,7 +181,8 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
-/// A thread of the kernel: with `period_ns`, with `ticks_after_exit`, or with `first_ns` alone.
+/// A thread of the kernel: with `period_ns`, with `ticks_after_exit`, with `after_check_ns`, or with
+/// `first_ns` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -199,6 +200,10 @@ pub struct ThreadTable {
     /// Number of visits after an exit, one at each tick.
     #[serde(default)]
     pub ticks_after_exit: Option<u32>,
+    /// It checks for stalls of a sched_ext scheduler: from the last check before the run to time 0
+    /// (ns).
+    #[serde(default)]
+    pub after_check_ns: Option<u64>,
     /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
     #[serde(default)]
     pub rt_priority: u8,
@@ -224,14 +229,14 @@ pub struct MachineSpec {
 /// Largest single cost or latency: a second. A larger value is probably in the wrong unit.
 const COST_NS_MAX: u64 = NSEC_PER_SEC;
 
+/// Longest time from the creation of tasks to a run.
+const SET_UP_NS_MAX: u64 = 600 * NSEC_PER_SEC;
+
 /// Fastest clock: ten times that of existing CPUs.
 const CLOCK_MHZ_MAX: u32 = 100_000;
 
 impl MachineFile {
     /// Checks the file and returns the machine that it describes.
-/// Longest time from the creation of tasks to a run.
-const SET_UP_NS_MAX: u64 = 600 * NSEC_PER_SEC;
-
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let mut machine = Machine::flat(1);
         if self.name.trim().is_empty() {
@@ -243,12 +248,12 @@ const SET_UP_NS_MAX: u64 = 600 * NSEC_PER_SEC;
         machine.hz = self.hz.unwrap_or(machine.hz);
         machine.preempt_point_ns = self.preempt_point_ns.unwrap_or(machine.preempt_point_ns);
         machine.aligns_periods = self.aligns_periods;
+        machine.set_up_ns = in_range("set_up_ns", self.set_up_ns, 0, SET_UP_NS_MAX)?;
         machine.caches = self.caches.caches()?;
         machine.costs = self.at_own_clock(costs(Costs::DEFAULT, &self.costs)?)?;
         machine.device = self.device.device()?;
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
-        machine.set_up_ns = in_range("set_up_ns", self.set_up_ns, 0, SET_UP_NS_MAX)?;
             self.interrupts.iter().map(|table| table.source(nr_cpus)).collect::<Result<_, _>>()?;
         machine.threads = self.threads.iter().map(ThreadTable::thread).collect::<Result<_, _>>()?;
         let preempt = match &self.preempt {
@@ -475,24 +480,26 @@ impl InterruptTable {
     }
 }
 
-impl ThreadTable {
-    fn thread(&self) -> Result<KernelThread, String> {
-        let wrong = |error: String| format!("thread {:?}: {error}", self.name);
-        let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
-        let wakes = match (self.period_ns, self.first_ns, self.ticks_after_exit) {
 fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }
 
-            (Some(period_ns), first_ns, None) => {
+impl ThreadTable {
+    fn thread(&self) -> Result<KernelThread, String> {
+        let wrong = |error: String| format!("thread {:?}: {error}", self.name);
+        let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
+        let others = (self.ticks_after_exit, self.after_check_ns);
+        let wakes = match (self.period_ns, self.first_ns, others) {
+            (Some(period_ns), first_ns, (None, None)) => {
                 ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }
-            (None, Some(at_ns), None) => ThreadWakes::Once { at_ns },
-            (None, None, Some(ticks)) => ThreadWakes::AfterExit { ticks },
+            (None, Some(at_ns), (None, None)) => ThreadWakes::Once { at_ns },
+            (None, None, (Some(ticks), None)) => ThreadWakes::AfterExit { ticks },
+            (None, None, (None, Some(after_ns))) => ThreadWakes::AtChecks { after_ns },
             _ => {
                 return Err(wrong(
                     "it needs either `period_ns`, with or without `first_ns`, or `first_ns` alone \
-                     (one visit), or `ticks_after_exit`"
+                     (one visit), or `ticks_after_exit`, or `after_check_ns`"
                         .into(),
                 ));
             }

@@ -171,10 +171,10 @@ pub struct Work {
     pub leave_ns: Nanos,
     /// How often the timer of a slice was started.
     pub hrtick_starts: u32,
-    /// The CPU whose timer of a slice has expired.
-    pub hrtick_ended: Option<CpuId>,
     /// How often the budget of a server was renewed.
     pub server_refills: u32,
+    /// The CPU whose timer of a slice has expired.
+    pub hrtick_ended: Option<CpuId>,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.
