@@ -3,7 +3,8 @@
 //! workloads on one CPU, in counted time and on the machine model `guest-counted`. Measures,
 //! tolerances and the comparison of slices are those of `schedlab validate`
 //! (studies/validate.toml). Both lanes apply the same setup. As there, the simulation may also
-//! deviate by as much as the guest itself does if the same workload starts a little later.
+//! deviate by as much as the guest itself does if the same workload starts a little later, or if
+//! its tasks work a little longer before they sleep for the first time.
 
 use super::common::schedlab;
 use schedlab_lab::claims::slices::{Sequence, SliceRule, compare, description};
@@ -76,8 +77,18 @@ const WORKLOADS: [(&str, &str); 4] = [
 /// The workload in which slices are not compared: sleeps decide their order.
 const SLEEPERS: &str = "sleepers";
 
-/// Later starts of the tasks, whose guests show the kernel's own variation.
-const SHIFTS_US: [u32; 2] = [20, 80];
+/// Changes of a workload whose guests show the kernel's own variation.
+#[derive(Clone, Copy)]
+enum Change {
+    /// Tasks start so many microseconds later.
+    Later(u32),
+    /// Tasks do 1 to 5 us of work before they sleep for the first time. The work of equal tasks
+    /// differs by less than that in a kernel too, and a scheduler that measures it may order them
+    /// by it for the rest of the run. The costs of a machine are the same for each of them.
+    FirstWork,
+}
+
+const CHANGES: [Change; 3] = [Change::Later(20), Change::Later(80), Change::FirstWork];
 
 /// How far two runs of a workload differ.
 #[derive(Clone, Copy, Default)]
@@ -198,17 +209,25 @@ fn compared(
         return Ok(Compared { differs: Vec::new(), by_variation: false });
     }
     let mut bounds = Deviation::TOLERANCE;
-    for shift_us in SHIFTS_US {
-        let later = workload.with_extension(format!("{shift_us}.json"));
-        std::fs::write(&later, shifted(text, shift_us)).unwrap();
-        let vm_later = guest(later.to_str().unwrap())?;
-        bounds = bounds.or(Deviation::of(&vm, &vm_later, compares_slices));
+    for change in CHANGES {
+        let other = workload.with_extension("changed.json");
+        std::fs::write(&other, changed(text, change)).unwrap();
+        let vm_other = guest(other.to_str().unwrap())?;
+        bounds = bounds.or(Deviation::of(&vm, &vm_other, compares_slices));
     }
     Ok(Compared { differs: found.beyond(bounds), by_variation: true })
 }
 
-/// The workload with tasks that start later.
-fn shifted(text: &str, shift_us: u32) -> String {
+/// The workload with a change.
+fn changed(text: &str, change: Change) -> String {
+    const FIRST: &str = r#""loop": 1, "sleep""#;
+    let shift_us = match change {
+        Change::Later(shift_us) => shift_us,
+        Change::FirstWork => {
+            let work = r#"{ "distribution": "uniform", "low": "1us", "high": "5us" }"#;
+            return text.replace(FIRST, &format!(r#""loop": 1, "run0": {work}, "sleep""#));
+        }
+    };
     let mut workload: serde_json::Value = serde_json::from_str(text).unwrap();
     for task in workload["tasks"].as_object_mut().unwrap().values_mut() {
         task["delay"] = shift_us.into();
