@@ -8,7 +8,7 @@ use crate::locks::LateWake;
 use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
-use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
+use schedlab_model::{CpuId, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink};
 use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 use std::sync::Arc;
@@ -104,10 +104,7 @@ impl<S: TraceSink> Engine<'_, S> {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: self.core.now,
-            age_ns: match (parent, self.core.set_up_ns) {
-                (None, set_up_ns @ 1..) => self.core.now + set_up_ns,
-                _ => 0,
-            },
+            age_ns: self.age_ns(parent),
             comm: Comm::new(&name),
         });
         if self.is_user(spec) {
@@ -142,6 +139,14 @@ impl<S: TraceSink> Engine<'_, S> {
             class.task_new(core, id);
         }
         id
+    }
+
+    /// How long a new task with this parent has existed.
+    fn age_ns(&self, parent: Option<TaskId>) -> Nanos {
+        match (parent, self.core.set_up_ns) {
+            (None, set_up_ns @ 1..) => self.core.now + set_up_ns,
+            _ => 0,
+        }
     }
 
     /// A created task becomes runnable for the first time.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When the kernel checks for stalls: twice in each timeout of a sched_ext scheduler a kernel
-//! thread looks for tasks that wait too long. It takes the CPU from a task and thereby may change
-//! the order of all. So a run begins at a known time after a check, and a model can have them too.
+//! thread looks for tasks that wait too long. It takes the CPU from a task, which may change the
+//! order of all. So a run begins at a known time after a check, and a model can have them too.
 //!
 //! The times of two checks tell the rest, as their timer always takes the same steps. They come
 //! from the kernel's trace event of works that start. So does the time at which the kernel renews
@@ -30,8 +30,8 @@ const AFTER_CHECK_NS: u64 = 1_100_000_000;
 pub struct Checks;
 
 impl Checks {
-    /// Lets the kernel note its checks; `None`: this kernel cannot. It goes on to do so, because the
-    /// end of a trace event would be work for the kernel, some of it 15 s later.
+    /// Lets the kernel note its checks; `None`: this kernel cannot. It never stops to do so, as the
+    /// end of a trace event is work for the kernel, some of it 15 s later.
     pub fn noted() -> Option<Self> {
         fs::write(CLOCK, "mono").and_then(|()| fs::write(EVENT, "1")).ok().map(|()| Self)
     }

@@ -181,8 +181,8 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
-/// A thread of the kernel: with `period_ns`, with `ticks_after_exit`, with `after_check_ns`, or with
-/// `first_ns` alone.
+/// A thread of the kernel: with `period_ns`, `ticks_after_exit`, `after_check_ns`, or `first_ns`
+/// alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
