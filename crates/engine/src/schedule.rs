@@ -251,11 +251,25 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }
-        let leaves = !matches!(out, SwitchOut::Idle | SwitchOut::Preempted);
-        let leave_ns = if leaves { self.costs.block_switch_ns } else { 0 };
+        let leave_ns = match out {
+            SwitchOut::Idle => 0,
+            SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev)),
+            _ => self.costs.block_switch_ns,
+        };
         self.core.work.leave_ns = leave_ns.saturating_add(self.server_cost());
         self.switch_in(cpu, next, prev.is_none());
         self.core.work.leave_ns = 0;
+    }
+
+    /// What the switch from `prev`, which stays queued, takes beyond a plain one.
+    #[inline]
+    fn preempt_cost(&self, prev: TaskId) -> Nanos {
+        if self.costs.preempt_switch_ns == 0 {
+            return 0;
+        }
+        let levels = self.stack.class(self.core.task(prev).class).tick_levels(prev);
+        let entities_ns = self.costs.tick_entity_ns.saturating_mul(Nanos::from(levels));
+        self.costs.preempt_switch_ns.saturating_add(entities_ns)
     }
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {

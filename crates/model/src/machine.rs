@@ -163,6 +163,9 @@ pub struct Costs {
     /// `context_switch_ns`: the kernel has read the clock before it takes that task off its queue,
     /// so the next one pays.
     pub block_switch_ns: Nanos,
+    /// What the switch from a task that is preempted takes in addition to `context_switch_ns`,
+    /// likewise, and `tick_entity_ns` more for each level of groups at which it stays queued.
+    pub preempt_switch_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// First run of a task on a CPU other than its last one, within the same last-level cache.
@@ -171,10 +174,10 @@ pub struct Costs {
     pub migration_llc_ns: Nanos,
     /// One timer tick, on the CPU that takes it.
     pub tick_ns: Nanos,
-    /// The part of `tick_ns` after the tick has charged the running task: the rest of the interrupt
-    /// and the return from it. If the tick requests a reschedule, the CPU picks the next task only
-    /// after this time. The running task is charged for it. A quantum of exactly n ticks is
-    /// therefore not used up at the n-th tick.
+    /// The part of a tick (`tick_ns` and `tick_entity_ns`) after it has charged the running task:
+    /// the rest of the interrupt and the return from it. If the tick requests a reschedule, the CPU
+    /// picks the next task only after this time. The running task is charged for it. A quantum of
+    /// exactly n ticks is therefore not used up at the n-th tick.
     pub tick_resched_ns: Nanos,
     /// What a tick takes beyond `tick_ns` for each level of groups at which it accounts a task of
     /// the fair class: one for a task of the root group, two in a group below it.
@@ -252,6 +255,7 @@ impl Costs {
         wakeup_switch_ns: 0,
         block_ns: 0,
         block_switch_ns: 0,
+        preempt_switch_ns: 0,
         idle_exit_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
@@ -295,6 +299,7 @@ impl Costs {
         wakeup_switch_ns: 0,
         block_ns: 0,
         block_switch_ns: 0,
+        preempt_switch_ns: 0,
         idle_exit_ns: 2_500,
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
@@ -327,7 +332,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 36] = [
+    pub const NAMES: [&'static str; 37] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -336,6 +341,7 @@ impl Costs {
         "wakeup_switch_ns",
         "block_ns",
         "block_switch_ns",
+        "preempt_switch_ns",
         "idle_exit_ns",
         "migration_ns",
         "migration_llc_ns",
@@ -412,6 +418,7 @@ impl Costs {
             "wakeup_switch_ns" => &mut self.wakeup_switch_ns,
             "block_ns" => &mut self.block_ns,
             "block_switch_ns" => &mut self.block_switch_ns,
+            "preempt_switch_ns" => &mut self.preempt_switch_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
@@ -565,10 +572,12 @@ impl Machine {
                 tick - 1
             ));
         }
-        if self.costs.tick_resched_ns > self.costs.tick_ns {
+        let whole_ns = self.costs.tick_ns.saturating_add(self.costs.tick_entity_ns);
+        if self.costs.tick_resched_ns > whole_ns {
             return Err(format!(
-                "`tick_resched_ns` is {}, allowed are 0 to {}: it is a part of `tick_ns`",
-                self.costs.tick_resched_ns, self.costs.tick_ns
+                "`tick_resched_ns` is {}, allowed are 0 to {whole_ns}: it is a part of a tick \
+                 (`tick_ns` and `tick_entity_ns`)",
+                self.costs.tick_resched_ns
             ));
         }
         if let Some(speed) = self.smt_speed.iter().find(|s| !(1..=SMT_SPEED_FULL).contains(*s)) {

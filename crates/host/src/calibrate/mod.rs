@@ -214,9 +214,8 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 fn why_missing(name: &str) -> &'static str {
     match name {
         "timer_delay_ns" => "`idle_exit_ns` has it: what a timer finds idle waits for both",
-        "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns" => {
-            "the parts of an interrupt cannot be timed from outside"
-        }
+        "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns"
+        | "preempt_switch_ns" => "the parts of an interrupt cannot be timed from outside",
         "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" | "throttle_ns" => {
             "no program can tell it from the rest of a switch"
         }
@@ -278,7 +277,8 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 26] = [
+    const NEVER_MEASURED: [&str; 27] = [
+        "preempt_switch_ns",
         "tick_entity_ns",
         "server_refill_ns",
         "hrtick_ns",
