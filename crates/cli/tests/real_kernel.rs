@@ -195,14 +195,14 @@ fn random_moves_draw_the_same_numbers() {
     agree("rmlfq", "rmlfq-design", &first);
 }
 
+/// The scheduler counts boosts from its loading, the model from the run's begin.
 #[test]
 fn feedback_queues() {
-    let first = [(NICE, 60), (SLEEP, 9), (FORKS, 8)];
+    let first = [(NICE, 60), (SLEEP, 9), (FORKS, 8), (YIELD, 390)];
     agree("mlfq", "mlfq", &first);
 }
 
-/// The scheduler counts boosts from its loading, the model from the run's begin. That is why the
-/// two diverge under nice values: without boosts they do not.
+/// Boosts are why the two diverge under nice values and yields: without boosts they do not.
 #[test]
 fn feedback_queues_without_boosts() {
     let workloads = [HOGS, NICE, GROUPS, YIELD];
