@@ -39,9 +39,9 @@ impl Kernel<'_> {
     pub(crate) fn check_period_ns(&self) -> Nanos {
         let ticks = (self.state.timeout_ns() / 2).div_ceil(self.core.tick_nsec);
         let step = match ticks {
-            ..63 => 1,
-            ..504 => 8,
-            ..4_032 => 64,
+            0..63 => 1,
+            63..504 => 8,
+            504..4_032 => 64,
             _ => 512,
         };
         (ticks / step + 1) * step * self.core.tick_nsec
