@@ -38,8 +38,7 @@ unsafe impl Send for Entity {}
 
 impl Default for Entity {
     fn default() -> Self {
-        let words =
-            Words { slice: SLICE_DFL, dsq_vtime: 0, weight: 100, flags: 0, disallow: false };
+        let words = Words { slice: SLICE_DFL, dsq_vtime: 0, weight: 0, flags: 0, disallow: false };
         let own = NonNull::from(Box::leak(Box::new(words)));
         Self { words: own, own }
     }
@@ -118,7 +117,7 @@ impl Entity {
         unsafe { (*self.words.as_ptr()).dsq_vtime = vtime }
     }
 
-    /// The weight, 1 to 10000.
+    /// The weight, 1 to 10000; 0 until the task is enabled (init_scx_entity).
     #[inline]
     pub fn weight(&self) -> u32 {
         // SAFETY: as in `get`.

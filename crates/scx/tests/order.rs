@@ -12,6 +12,7 @@ use schedlab_scx::consts::{
     SLICE_INF,
 };
 use schedlab_scx::{Callback, Kernel, Ops};
+use std::sync::{Arc, Mutex};
 use support::record::Recorded;
 use support::schedulers::{SHARED, Simple};
 use support::script::Script;
@@ -700,4 +701,26 @@ fn a_preempting_kick() {
     let run =
         Case::new(1, 50, vec![hog("a", nice(0)), hog("b", nice(0))]).run(ops, Default::default());
     assert_eq!(run.timeline(), "0A 6B 11A 16B 21A");
+}
+
+/// The weight is set when a task enters the class; memory of a new one is zeroed
+/// (init_scx_entity). scx_p2dq scales a slice by it in ops.init_task, and gets 0.
+#[test]
+fn a_task_has_no_weight_until_it_is_enabled() {
+    let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let note = |k: &Kernel<'_>, p, seen: &Mutex<Vec<u32>>| {
+        seen.lock().unwrap().push(k.entity(p).weight());
+    };
+    let (at_init, at_running) = (Arc::clone(&seen), Arc::clone(&seen));
+    let script = Script {
+        init_task: Some(Box::new(move |k, p| {
+            note(k, p, &at_init);
+            0
+        })),
+        enqueue: Some(Box::new(|k, p, enq| _ = k.dsq_insert(p, DSQ_LOCAL, SLICE_DFL, enq))),
+        running: Some(Box::new(move |k, p| note(k, p, &at_running))),
+        ..Script::default()
+    };
+    Case::new(1, 10, vec![hog("a", nice(-20))]).run(script, Default::default()).outcome();
+    assert_eq!(*seen.lock().unwrap(), [0, 8_668]);
 }
