@@ -302,6 +302,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                             self.pay_hrtick(cpu, self.core.hrtick_ns * 9 / 14);
                         }
                     }
+                    if self.core.work.bpf_insns > 0 {
+                        self.programs_end(self.core.work.bpf_cpu);
+                    }
                     if self.core.take_user_wake() {
                         self.wake_user();
                     }

@@ -133,22 +133,23 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// CPUs whose reschedule a wake-up has just requested switch after
-    /// [`schedlab_model::Costs::wakeup_switch_ns`]. Their running tasks do no work meanwhile.
+    /// [`schedlab_model::Costs::wakeup_switch_ns`], and after `programs_ns`, which the interrupt's
+    /// CPU has lost already. Their running tasks do no work meanwhile.
     #[inline]
-    pub(crate) fn switches_later(&mut self) {
-        if self.costs.wakeup_switch_ns > 0 {
-            self.park_woken();
+    pub(crate) fn switches_later(&mut self, programs_ns: Nanos) {
+        if self.costs.wakeup_switch_ns > 0 || programs_ns > 0 {
+            self.park_woken(programs_ns);
         }
     }
 
     #[inline(never)]
-    fn park_woken(&mut self) {
+    fn park_woken(&mut self, programs_ns: Nanos) {
         let after = self.costs.wakeup_switch_ns;
-        let at = self.core.now.saturating_add(after);
+        let at = self.core.now.saturating_add(after).saturating_add(programs_ns);
         while let Some(cpu) = self.core.next_resched() {
             self.core.park_resched(cpu);
             self.clock.events.push(at, Due::ReturnToUser(cpu));
-            if self.core.rq(cpu).curr.is_some() {
+            if after > 0 && self.core.rq(cpu).curr.is_some() {
                 self.extend_burst(cpu, after);
             }
         }

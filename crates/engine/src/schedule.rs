@@ -48,9 +48,10 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if prev != next {
             self.switch(cpu, prev, next, out);
-        } else if self.core.work.entries_scanned > 0 {
+        } else if self.core.work.entries_scanned > 0 || self.core.work.bpf_insns > 0 {
             let scan = self.scan_cost();
             self.lose(cpu, scan);
+            self.lose_class_cost(cpu);
         }
         if followed && next.is_none() && prev.is_none() {
             self.tell_idle(cpu, true, true);
@@ -232,6 +233,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(next) = next else {
             // No task can be charged for an unsuccessful pick.
             self.scan_cost();
+            self.core.work.bpf_insns = 0;
             if self.has_followers {
                 self.walk_debt();
             }
@@ -344,6 +346,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let class = t.class;
         let (class, core) = self.class(class);
         class.set_next_task(core, cpu, next, true);
+        if self.core.work.bpf_insns > 0 {
+            self.lose_class_cost(cpu);
+        }
         if self.core.hrtick_ns > 0 {
             self.pay_hrtick(cpu, self.core.hrtick_ns);
         }

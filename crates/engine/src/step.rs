@@ -90,7 +90,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if reschedules && !self.stays_in_kernel(cpu) {
             if self.costs.wakeup_switch_ns > 0 {
                 self.core.resched_curr(cpu);
-                self.switches_later();
+                self.switches_later(0);
             } else {
                 self.schedule(cpu);
             }
@@ -107,6 +107,17 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
         let exec = &mut self.tasks[task];
         exec.overhead = exec.overhead.saturating_add(ns);
+    }
+
+    /// Charges `task`, which has woken another one, for the programs of a scheduler that ran then.
+    #[inline]
+    pub(crate) fn charge_programs(&mut self, task: Option<TaskId>) {
+        if let Some(task) = task
+            && self.core.work.bpf_insns > 0
+        {
+            let ns = self.class_cost();
+            self.charge(task, ns);
+        }
     }
 
     fn step_once(&mut self, cpu: CpuId, task: TaskId) -> Next {

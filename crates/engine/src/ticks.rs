@@ -63,15 +63,24 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.tells_vruntime {
                 self.tell_vruntime(curr);
             }
-            let refill_ns = self.server_cost();
-            if refill_ns > 0 {
-                self.extend_burst(cpu, refill_ns);
+            let class_ns = self.class_cost();
+            if class_ns > 0 {
+                self.extend_burst(cpu, class_ns);
             }
-            let rest_ns = self.costs.tick_resched_ns.saturating_add(refill_ns);
+            let rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
             if rest_ns > 0 && self.core.rq(cpu).need_resched {
                 self.resched_after(cpu, rest_ns);
             }
         }
+    }
+
+    /// What took classes time since the last call beyond the plain costs: new periods of servers,
+    /// and programs of a scheduler for sched_ext.
+    #[inline]
+    pub(crate) fn class_cost(&mut self) -> Nanos {
+        let programs_ns = self.core.programs_ns();
+        self.core.work.bpf_insns = 0;
+        self.server_cost().saturating_add(programs_ns)
     }
 
     /// What the servers' new periods take that began since the last call.
@@ -79,6 +88,28 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn server_cost(&mut self) -> Nanos {
         let nr = Nanos::from(std::mem::take(&mut self.core.work.server_refills));
         nr.saturating_mul(self.costs.server_refill_ns)
+    }
+
+    /// The running task of `cpu` loses what took classes time in an interrupt. Returns how much.
+    #[inline]
+    pub(crate) fn lose_class_cost(&mut self, cpu: CpuId) -> Nanos {
+        if self.core.rq(cpu).curr.is_none() {
+            // The next switch there pays.
+            return 0;
+        }
+        let ns = self.class_cost();
+        self.lose(cpu, ns);
+        ns
+    }
+
+    /// Programs of a scheduler end, which a timer has started on `cpu`. What they asked for takes
+    /// place then.
+    #[inline(never)]
+    pub(crate) fn programs_end(&mut self, cpu: CpuId) {
+        let ns = self.lose_class_cost(cpu);
+        if ns > 0 && self.core.rq(cpu).need_resched {
+            self.resched_after(cpu, ns);
+        }
     }
 
     /// The timer of a slice has asked `cpu` to reschedule.

@@ -41,7 +41,12 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         self.start(task, kind, this_cpu, None);
         self.interrupt_returns(this_cpu);
-        self.switches_later();
+        if self.core.now == 0 {
+            // Tasks of time 0 have been woken before it.
+            self.core.work.bpf_insns = 0;
+        }
+        let programs_ns = self.lose_class_cost(this_cpu);
+        self.switches_later(programs_ns);
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.
@@ -177,6 +182,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.emit(cpu, EventKind::Fork { task, parent });
         let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
         self.activate(cpu, task, enqueue, flags);
+        self.charge_programs(parent);
         // The launcher is no part of the machine.
         if self.locks.is_some() && parent.is_some() {
             self.lock_wakeup(cpu, this_cpu, parent);
@@ -189,7 +195,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.take_timer_wakeup(this_cpu);
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
-        self.switches_later();
+        let programs_ns = self.lose_class_cost(this_cpu);
+        self.switches_later(programs_ns);
     }
 
     /// A timer that wakes a task takes time from the one that runs on `cpu`.
@@ -259,6 +266,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.emit(cpu, EventKind::Wakeup { task, waker });
         self.activate(cpu, task, enqueue, flags);
+        self.charge_programs(waker);
         if self.locks.is_some() {
             self.lock_wakeup(cpu, this_cpu, waker);
         }

@@ -194,6 +194,9 @@ pub struct Costs {
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
+    /// 1,000 instructions of the programs of a scheduler for sched_ext, and of the functions of the
+    /// kernel that they call. 0: programs take no time.
+    pub bpf_kinsn_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
     /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
@@ -266,6 +269,7 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,
+        bpf_kinsn_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
         join_ns: 0,
@@ -310,6 +314,7 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,
+        bpf_kinsn_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
         join_ns: 0,
@@ -332,7 +337,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 37] = [
+    pub const NAMES: [&'static str; 38] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -352,6 +357,7 @@ impl Costs {
         "hrtick_resched_ns",
         "throttle_ns",
         "server_refill_ns",
+        "bpf_kinsn_ns",
         "fork_ns",
         "first_fork_ns",
         "join_ns",
@@ -429,6 +435,7 @@ impl Costs {
             "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
             "throttle_ns" => &mut self.throttle_ns,
             "server_refill_ns" => &mut self.server_refill_ns,
+            "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,
             "join_ns" => &mut self.join_ns,

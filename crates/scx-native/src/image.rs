@@ -8,6 +8,7 @@
 
 use super::error::NativeError;
 use super::host;
+use super::insns;
 use super::object::Use;
 use super::program::{Program, RUN_TIME, Target};
 use super::thunks::{self, THUNK, WORDS, Words};
@@ -25,6 +26,13 @@ const BETWEEN: usize = 32;
 
 /// Name of the run time's section that no scheduler may touch.
 const HIDDEN: &str = ".schedlab";
+
+/// The run time's variable with what concerns a callback (`struct schedlab_call` in quick.h), and
+/// where in it are its times, the CPU, and the instructions so far.
+pub const CALL: &str = "schedlab_call";
+pub const CALL_RQ_NOW: u64 = 8;
+pub const CALL_CPU: u64 = 16;
+pub const CALL_INSNS: u64 = 20;
 
 /// A loaded scheduler, in a zone. Copies refer to the same memory.
 #[derive(Clone, Debug)]
@@ -170,6 +178,8 @@ impl Image {
     /// Writes addresses into code and data.
     fn bind(&mut self, program: &Program, layout: &Layout) -> Result<(), NativeError> {
         let base = self.base;
+        let (section, offset) = program.run_time_symbol(CALL)?;
+        let counter = self.address(RUN_TIME, section, offset) + CALL_INSNS;
         for (o, object) in program.objects.iter().enumerate() {
             for s in 0..object.symbols.len() {
                 let number = program.slot(o, s);
@@ -181,8 +191,10 @@ impl Image {
                         self.address(object, section, offset)
                     }
                     Target::Host(index) => {
-                        let function = host::FUNCTIONS[index].address as u64;
-                        self.put(thunk, &thunks::call(thunk, function, words));
+                        let function = &host::FUNCTIONS[index];
+                        let insns = (insns::of(function.name), counter);
+                        let at = function.address as u64;
+                        self.put(thunk, &thunks::call(thunk, at, words, insns));
                         thunk
                     }
                     Target::Branch => {

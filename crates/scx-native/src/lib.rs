@@ -25,6 +25,7 @@ mod guard;
 mod helpers;
 mod host;
 mod image;
+mod insns;
 mod inspect;
 mod kfuncs;
 mod layout;

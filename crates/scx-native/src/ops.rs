@@ -181,6 +181,7 @@ impl NativeOps {
         // to memory of the run, as the stack is.
         let answer =
             host::during(k, &mut self.run, move || unsafe { guard::call(function, args, place) });
+        self.run.end(k);
         answer.map_err(|fault| OpsFault(self.describe(&fault)))
     }
 

@@ -6,7 +6,8 @@ use super::cids::Cids;
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
 use super::groups::Groups;
-use super::image::{Image, Sizes};
+use super::image::{CALL, CALL_CPU, CALL_INSNS, CALL_RQ_NOW, Image, Sizes};
+use super::insns;
 use super::inspect::Inspector;
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
 use super::lines::Lines;
@@ -157,7 +158,7 @@ impl Run {
         let rq_layout = RqLayout::read(&program, &image)?;
         let at = |name| program.run_time_symbol(name).map(|at| image.address(RUN_TIME, at.0, at.1));
         let (runqueues, cpufreq) = (at("runqueues")?, at("cpufreq_cpu_data")?);
-        let (call_at, preempt_count) = (at("schedlab_call")?, at("__preempt_count")?);
+        let (call_at, preempt_count) = (at(CALL)?, at("__preempt_count")?);
         let mask = || zone.block(std::mem::size_of::<[u64; 16]>());
         let mut this = Self {
             lines: Arc::new(Lines::new(Arc::clone(&program), image.clone(), stack.clone())),
@@ -350,14 +351,30 @@ impl Run {
     #[inline]
     pub fn begin(&mut self, k: &Kernel<'_>) {
         self.masks.is_idle_shown = false;
-        // SAFETY: two words of the run time's, which only C reads.
+        // SAFETY: words of the run time's, which only C reads.
         unsafe {
             put(self.call_at, k.clock_ns());
-            put(self.call_at + 8, k.this_cpu().0);
+            put(self.call_at + CALL_RQ_NOW, k.rq_clock_ns());
+            put(self.call_at + CALL_CPU, k.this_cpu().0);
         }
         if !self.freed.is_empty() {
             self.forget_freed();
         }
+    }
+
+    /// A callback ends.
+    #[inline]
+    pub fn end(&self, k: &mut Kernel<'_>) {
+        self.spend(k);
+        k.spend(insns::CALLBACK);
+    }
+
+    /// The instructions since the last call have been executed.
+    #[inline]
+    pub fn spend(&self, k: &mut Kernel<'_>) {
+        let at = (self.call_at + CALL_INSNS) as *mut u32;
+        // SAFETY: a word of the run time's, which nobody else uses meanwhile.
+        k.spend(unsafe { at.replace(0) });
     }
 
     /// What was freed may be used for other objects, and no longer by who had it.

@@ -419,7 +419,9 @@ pub extern "C" fn timer_start(at: u64, ns: u64, flags: u64) -> i64 {
             let when = if flags & TIMER_ABS != 0 {
                 ns.saturating_sub(schedlab_scx::kernel::UPTIME_NS)
             } else {
-                k.now().saturating_add(ns)
+                // What the callback has done so far took time, too.
+                run.spend(k);
+                k.now().saturating_add(k.programs_ns()).saturating_add(ns)
             };
             k.start_timer(index as u64, when);
             0

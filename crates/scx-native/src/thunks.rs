@@ -71,6 +71,17 @@ impl Code {
         self.push(&distance.to_le_bytes())
     }
 
+    /// `addl $value, word(%rip)`.
+    fn add(mut self, value: u32, word: u64) -> Self {
+        if value == 0 {
+            return self;
+        }
+        self.bytes.extend([0x81, 0x05]);
+        let next = self.at + self.bytes.len() as u64 + 8;
+        let distance = word.wrapping_sub(next) as u32;
+        self.push(&distance.to_le_bytes()).push(&value.to_le_bytes())
+    }
+
     /// `movabs $to, %r10; jmp *%r10`.
     fn jump(self, to: u64) -> Self {
         self.push(&[0x49, 0xba]).push(&to.to_le_bytes()).push(&[0x41, 0xff, 0xe2])
@@ -80,9 +91,11 @@ impl Code {
 /// Bytes of [`Code::jump`].
 const JUMP: u8 = 13;
 
-/// Calls `function` of the simulator.
-pub fn call(at: u64, function: u64, words: Words) -> Vec<u8> {
+/// Calls `function` of the simulator, which takes a kernel so many instructions. They are added to
+/// the 32-bit word at `counter`.
+pub fn call(at: u64, function: u64, words: Words, (insns, counter): (u32, u64)) -> Vec<u8> {
     Code::new(at)
+        .add(insns, counter)
         // cmp stack_limit(%rip), %rsp; jb to the second jump
         .with_word(&[0x48, 0x3b, 0x25], words.stack_limit())
         .push(&[0x72, 4 + 7 + JUMP])

@@ -288,7 +288,30 @@ impl Kernel<'_> {
     /// What the kernel's clocks show on the calling CPU (ns).
     #[inline]
     pub fn clock_ns(&self) -> Nanos {
+        self.rq_clock_ns() + self.core.programs_ns()
+    }
+
+    /// What the clock of the calling CPU's run queue shows (ns): programs of the same operation do
+    /// not move it.
+    #[inline]
+    pub fn rq_clock_ns(&self) -> Nanos {
         UPTIME_NS + self.core.now - self.state.context.back_ns
+    }
+
+    /// How long programs of this operation took so far (ns).
+    #[inline]
+    pub fn programs_ns(&self) -> Nanos {
+        self.core.programs_ns()
+    }
+
+    /// The calling CPU has executed so many instructions of a program and of what it called.
+    #[inline]
+    pub fn spend(&mut self, insns: u32) {
+        if self.core.bpf_kinsn_ns > 0 {
+            let work = &mut self.core.work;
+            work.bpf_insns = work.bpf_insns.saturating_add(insns);
+            work.bpf_cpu = self.state.context.cpu;
+        }
     }
 
     /// Ticks a second.

@@ -219,6 +219,7 @@ fn why_missing(name: &str) -> &'static str {
         "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" | "throttle_ns" => {
             "no program can tell it from the rest of a switch"
         }
+        "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "tick_entity_ns" | "server_refill_ns" => "no program can tell it from the rest of a tick",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
@@ -277,7 +278,8 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 27] = [
+    const NEVER_MEASURED: [&str; 28] = [
+        "bpf_kinsn_ns",
         "preempt_switch_ns",
         "tick_entity_ns",
         "server_refill_ns",

@@ -173,6 +173,10 @@ pub struct Work {
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.
     pub server_refills: u32,
+    /// Instructions of a scheduler's programs, as [`schedlab_model::Costs::bpf_kinsn_ns`] has them.
+    pub bpf_insns: u32,
+    /// The CPU that executed the last of them.
+    pub bpf_cpu: CpuId,
     /// The CPU whose timer of a slice has expired.
     pub hrtick_ended: Option<CpuId>,
     /// Whether the picked task is throttled at its return to user mode.
@@ -203,6 +207,8 @@ pub struct Core {
     pub timer_delay_ns: Nanos,
     /// What starting the timer of a slice takes on this machine (ns).
     pub hrtick_ns: Nanos,
+    /// As [`schedlab_model::Costs::bpf_kinsn_ns`].
+    pub bpf_kinsn_ns: Nanos,
     /// How long a task whose group has used its quota visits its CPU (ns).
     pub throttle_ns: Nanos,
     /// Whether periods of cpu.max end at multiples of their length.
@@ -289,6 +295,7 @@ impl Core {
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
             hrtick_ns: machine.costs.hrtick_ns,
+            bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,
             throttle_ns: machine.costs.throttle_ns,
             aligns_periods: machine.aligns_periods,
             set_up_ns: machine.set_up_ns,
@@ -643,6 +650,13 @@ impl Core {
 
 /// For the engine. Classes must not call these.
 impl Core {
+    /// How long the programs of a scheduler took since the engine last asked (ns).
+    #[inline]
+    pub fn programs_ns(&self) -> Nanos {
+        const KILO: u64 = 1_000;
+        u64::from(self.work.bpf_insns).saturating_mul(self.bpf_kinsn_ns) / KILO
+    }
+
     /// Sets which class a policy belongs to, and whether the class took it over.
     #[doc(hidden)]
     pub fn set_class_of(&mut self, policy: Policy, class: u8, is_taken_over: bool) {

@@ -14,8 +14,17 @@
 /* What does not change while a callback runs; filled in before each. */
 struct schedlab_call {
 	u64 now_ns;
+	/* The clock of the run queue: time before the programs of the same operation. */
+	u64 rq_now_ns;
 	u32 cpu;
+	/* Instructions that a kernel would have executed so far, see src/insns.rs. */
+	u32 insns;
 };
+
+/* Instructions of helpers that need no call. */
+#define SCHEDLAB_INSNS_LOOKUP 37
+#define SCHEDLAB_INSNS_STORAGE 52
+
 extern struct schedlab_call schedlab_call __attribute__((visibility("hidden")));
 
 /*
@@ -44,6 +53,8 @@ SCHEDLAB_INLINE void *schedlab_quick_lookup(void *map, const void *key)
 	const struct schedlab_map *m = map;
 	u32 kind = m->mark >> 32, index, cpu = 0;
 
+	schedlab_call.insns += SCHEDLAB_INSNS_LOOKUP;
+
 	if (kind == SCHEDLAB_MAP_PERCPU_ARRAY)
 		cpu = schedlab_call.cpu;
 	else if (kind != SCHEDLAB_MAP_ARRAY) {
@@ -64,6 +75,7 @@ SCHEDLAB_INLINE void *schedlab_quick_storage(void *map, struct task_struct *p, v
 {
 	const struct schedlab_map *m = map;
 
+	schedlab_call.insns += SCHEDLAB_INSNS_STORAGE;
 	if (p && m->mark >> 32 == SCHEDLAB_MAP_TASK_STORAGE && p->schedlab_storage[m->place])
 		return p->schedlab_storage[m->place];
 	return schedlab_task_storage_get(map, p, value, flags);

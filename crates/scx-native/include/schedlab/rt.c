@@ -70,7 +70,7 @@ u64 bpf_ktime_get_ns(void) { return schedlab_call.now_ns; }
 u64 bpf_ktime_get_boot_ns(void) { return schedlab_call.now_ns; }
 u64 bpf_ktime_get_coarse_ns(void) { return schedlab_call.now_ns; }
 u64 bpf_ktime_get_tai_ns(void) { return schedlab_call.now_ns; }
-u64 scx_bpf_now(void) { return schedlab_call.now_ns; }
+u64 scx_bpf_now(void) { return schedlab_call.rq_now_ns; }
 u32 bpf_get_smp_processor_id(void) { return schedlab_call.cpu; }
 
 void *bpf_map_lookup_elem(void *map, const void *key)
