@@ -24,6 +24,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("chaos", include_str!("../setups/chaos.toml")),
     ("cosmos", include_str!("../setups/cosmos.toml")),
     ("flash", include_str!("../setups/flash.toml")),
+    ("flatcg", include_str!("../setups/flatcg.toml")),
     ("forge", include_str!("../setups/forge.toml")),
     ("lavd", include_str!("../setups/lavd.toml")),
     ("layered", include_str!("../setups/layered.toml")),

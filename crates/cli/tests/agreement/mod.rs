@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far the simulation of a scheduler agrees with a guest that loads the same file: the same
-//! workloads on one CPU, in counted time and on the machine model `guest-counted`. Measures,
+//! workloads on one CPU, in counted time and on the machine model `guest-counted`; on two CPUs and
+//! `guest-counted-smp` if the scheduler refuses one. Measures,
 //! tolerances and the comparison of slices are those of `schedlab validate`
 //! (studies/validate.toml). Both lanes apply the same setup. As there, the simulation may also
 //! deviate by as much as the guest itself does if the same workload starts a little later, or if
@@ -155,16 +156,38 @@ struct Compared {
     by_variation: bool,
 }
 
+/// The machine of both lanes.
+#[derive(Clone, Copy)]
+struct Lanes {
+    nr_cpus: &'static str,
+    machine: &'static str,
+}
+
+/// What most schedulers are compared on.
+const ONE_CPU: Lanes = Lanes { nr_cpus: "1", machine: "guest-counted" };
+/// What those are compared on whose user program pairs CPUs.
+const TWO_CPUS: Lanes = Lanes { nr_cpus: "2", machine: "guest-counted-smp" };
+
+impl Lanes {
+    fn of(scheduler: &Path) -> Self {
+        let scheduler = scheduler.to_str().unwrap();
+        let hogs = ["sim", "hogs:n=1,work=1ms", "--cpus", "1", "--scheduler", scheduler];
+        let needs_pairs = super::flat(&schedlab(&hogs).stderr).contains("need an even number");
+        if needs_pairs { TWO_CPUS } else { ONE_CPU }
+    }
+}
+
 /// The cell of a scheduler in the table: on how many of the workloads both agree, and what differs
 /// on the others.
 pub fn agreement(scheduler: &Path, kernel: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (mut nr_agreeing, mut nr_by_variation) = (0, 0);
+    let lanes = Lanes::of(scheduler);
     let mut others = Vec::new();
     for (name, text) in WORKLOADS {
         let file = folder.path().join(format!("{name}.json"));
         std::fs::write(&file, text).unwrap();
-        let found = compared(scheduler, &file, text, kernel);
+        let found = compared(scheduler, &file, text, (kernel, lanes));
         match found {
             Ok(Compared { differs, by_variation }) if differs.is_empty() => {
                 eprintln!("{} {name} {kernel}: agree, {by_variation}", scheduler.display());
@@ -182,6 +205,9 @@ pub fn agreement(scheduler: &Path, kernel: &str) -> String {
     if nr_by_variation > 0 {
         parts[0] += &format!(", {nr_by_variation} by own variation");
     }
+    if lanes.nr_cpus != "1" {
+        parts[0] += &format!(" on {} CPUs", lanes.nr_cpus);
+    }
     others.dedup_by_key(|text| text.split_once(": ").map(|(_, why)| why.to_owned()));
     parts.extend(others);
     format!("{} ({kernel})", parts.join("; "))
@@ -192,15 +218,16 @@ fn compared(
     scheduler: &Path,
     workload: &Path,
     text: &str,
-    kernel: &str,
+    (kernel, lanes): (&str, Lanes),
 ) -> Result<Compared, String> {
     let (scheduler, file) = (scheduler.to_str().unwrap(), workload.to_str().unwrap());
     let core = format!("scx_core={kernel}");
-    let sim = ["sim", file, "--machine", "guest-counted", "--set", &core];
-    let sim = run(&[&sim[..], &["--scheduler", scheduler]].concat(), "simulated")?;
+    let cpus = ["--cpus", lanes.nr_cpus, "--scheduler", scheduler];
+    let sim = ["sim", file, "--machine", lanes.machine, "--set", &core];
+    let sim = run(&[&sim[..], &cpus].concat(), "simulated")?;
     let guest = |file: &str| {
-        let vm = ["vm", file, "--kernel", kernel, "--scheduler", scheduler];
-        run(&vm, "in the guest")
+        let vm = ["vm", file, "--kernel", kernel];
+        run(&[&vm[..], &cpus].concat(), "in the guest")
     };
     let compares_slices = !file.contains(SLEEPERS);
     let vm = guest(file)?;
