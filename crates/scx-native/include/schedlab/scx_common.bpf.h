@@ -38,6 +38,7 @@ void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_fl
 void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 			      u64 enq_flags) __ksym;
 bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym;
+bool scx_bpf_dsq_move_to_local___v2___compat(u64 dsq_id, u64 enq_flags) __ksym __weak;
 u32 scx_bpf_dispatch_nr_slots(void) __ksym;
 void scx_bpf_dispatch_cancel(void) __ksym;
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym;
@@ -52,6 +53,20 @@ bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, 
 u32 scx_bpf_reenqueue_local(void) __ksym;
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym __weak;
 void scx_bpf_dsq_reenq(u64 dsq_id, u64 reenq_flags) __ksym __weak;
+
+/*
+ * Headers of 7.1 and later have a second argument, flags of the task that is moved. Both forms
+ * compile; kernels without flags ignore them.
+ */
+static inline __attribute__((always_inline, unused)) bool schedlab_move_to_local(u64 dsq_id,
+										 u64 enq_flags)
+{
+	if (enq_flags && bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___compat))
+		return scx_bpf_dsq_move_to_local___v2___compat(dsq_id, enq_flags);
+	return scx_bpf_dsq_move_to_local(dsq_id);
+}
+#define scx_bpf_dsq_move_to_local(dsq_id, ...)				\
+	schedlab_move_to_local(dsq_id, 0 __VA_OPT__(+(__VA_ARGS__)))
 
 /* The names of 6.12. */
 void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
