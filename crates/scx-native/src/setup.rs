@@ -262,8 +262,8 @@ mod tests {
         let applied =
             |(name, text): &&(&str, &str)| Setup::parse(text, name).unwrap().refuse.is_none();
         let known = KNOWN.iter().filter(applied).map(|(name, _)| *name);
-        // scx_qmap needs one in Linux 7.2, and none before.
-        let known: Vec<&str> = known.filter(|name| *name != "qmap").collect();
+        // These two need one in Linux 7.2, and none before.
+        let known: Vec<&str> = known.filter(|name| !["flatcg", "qmap"].contains(name)).collect();
         assert_eq!(known, schedlab_scx_source::SET_UP_BY_USER_PROGRAM);
     }
 
