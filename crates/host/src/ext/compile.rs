@@ -69,9 +69,11 @@ pub(super) fn compile(source: &Path, build: &Build) -> Result<Vec<u8>, HostError
         let text = vmlinux::header(&build.types)?;
         std::fs::write(last.join(VMLINUX), text).map_err(system(source, "writing vmlinux.h"))?;
     }
+    // The directory has another name each time, and debug information has names of files.
+    let map = format!("-ffile-prefix-map={}=schedlab", last.display());
     includes.push(last);
     let clang = find_clang().map_err(HostError::Unavailable)?;
-    let job = Job { clang, includes, defines: &build.source.defines };
+    let job = Job { clang, includes, map, defines: &build.source.defines };
     let mut objects = Vec::new();
     for (number, file) in
         [source].into_iter().chain(further.iter().map(PathBuf::as_path)).enumerate()
@@ -96,6 +98,8 @@ pub(super) fn compile(source: &Path, build: &Build) -> Result<Vec<u8>, HostError
 struct Job<'a> {
     clang: PathBuf,
     includes: Vec<PathBuf>,
+    /// The option that gives our headers the same place in every object.
+    map: String,
     defines: &'a [String],
 }
 
@@ -111,6 +115,7 @@ impl Job<'_> {
         command
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-fno-stack-protector"])
             .args(NO_LIBRARY)
+            .arg(&self.map)
             .args(["-D__TARGET_ARCH_", "-D__SCX_TARGET_ARCH_"].map(|name| format!("{name}{arch}")))
             .args(self.defines.iter().map(|define| format!("-D{define}")));
         for include in &self.includes {
@@ -158,5 +163,23 @@ mod tests {
         assert!(needs_types(&own, &found));
         write("include/vmlinux.h", "");
         assert!(!needs_types(&own, &found) && !needs_types(&direct, &found));
+    }
+
+    #[test]
+    fn a_source_compiles_to_the_same_object_each_time() {
+        if let Err(missing) = find_clang() {
+            return schedlab_testing::skip(missing);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("x.bpf.c");
+        let text = "typedef unsigned char __u8; typedef unsigned short __u16;
+            typedef unsigned __u32, __be32, __wsum; typedef int __s32;
+            typedef unsigned long long __u64; typedef long long __s64; typedef __u16 __be16;
+            #include <bpf/bpf_helpers.h>
+            char _license[] SEC(\"license\") = \"GPL\";";
+        std::fs::write(&source, text).unwrap();
+        let build = Build::default();
+        let [one, other] = [(), ()].map(|()| compile(&source, &build).unwrap());
+        assert!(one == other, "debug information has a name of this run");
     }
 }
