@@ -1,231 +1,215 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A scheduler in a process of its own: it sees what the simulator tells it, and nothing else.
+"""A policy in a process of its own, which can compute and do nothing else.
 
 The simulation and its measures stay in this process. The candidate gets the arguments of its
-callbacks through a pipe and answers through another. So it can neither read the case nor change
-its measures, what it remembers ends with the case, and it can be ended at any moment.
+callbacks through a socket and answers through it. So it can neither read the case nor change its
+measures, what it remembers ends with the case, and it can be ended at any moment.
+
+The process is the one in which the command line runs and grades policies (``policy.py``). Before it
+runs the candidate, the kernel takes away every system call that opens, writes, sends or starts
+something, and limits time and memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import json
 import os
 import resource
-import select
 import signal
-import struct
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from . import _core
 from .policy import Policy
 
-HEAD = struct.Struct("<I")
-OPTIONAL = ("dequeue", "tick", "quantum")
-MESSAGE_MAX = 1 << 20
+MESSAGE_MAX = 1 << 16
+"""Longest answer, in bytes."""
+
+MEMORY_MAX = 512 << 20
+"""Memory of a candidate, in bytes."""
+
+SEED = 1
+"""Of the random numbers of candidates. That of the case would tell which case it is."""
+
+WRONG = "it wrote to the socket of its answers"
 
 
 class Broken(Exception):
     """A candidate broke a rule of the evaluation."""
 
 
-def _send(file: int, value: Any) -> None:
-    content = json.dumps(value).encode()
-    content = HEAD.pack(len(content)) + content
-    while content:
-        content = content[os.write(file, content) :]
+@lru_cache(maxsize=1)
+def _script() -> types.ModuleType:
+    """What runs in the process, as a module that knows the types of this package."""
+    module = types.ModuleType("schedlab.policy_process")
+    exec(compile(_core.policy_script(), "policy_process.py", "exec"), module.__dict__)
+    module.__dict__.update(Task=_core.Task, Policy=Policy)
+    return module
 
 
-def _receive(file: int, until: float | None = None) -> Any:
-    content = b""
-    wanted = HEAD.size
-    has_head = False
-    while len(content) < wanted:
-        if until is not None and not select.select([file], [], [], max(until - time.time(), 0))[0]:
-            raise Broken("it took too long")
-        part = os.read(file, 1 << 16)
-        if not part:
-            raise Broken("its process ended")
-        content += part
-        if not has_head and len(content) >= HEAD.size:
-            has_head = True
-            length = HEAD.unpack_from(content)[0]
-            if length > MESSAGE_MAX:
-                raise Broken("it wrote to the pipe of its answers")
-            wanted += length
-    if len(content) != wanted:
-        raise Broken("it wrote to the pipe of its answers")
+@contextlib.contextmanager
+def children(
+    candidate: Callable[[], Policy] | Path, count: int, cpu_seconds: int
+) -> Iterator[list[Child]]:
+    """Processes of a candidate, each for one case. They end with the block."""
+    pairs = [socket.socketpair() for _ in range(count)]
+    ends = [theirs for _, theirs in pairs]
+    pids: list[int] = []
+    server: subprocess.Popen[bytes] | None = None
     try:
-        return json.loads(content[HEAD.size :])
-    except ValueError as error:
-        raise Broken("it wrote to the pipe of its answers") from error
+        if isinstance(candidate, Path):
+            first: Any = candidate.read_text(encoding="utf-8")
+            server = _fresh(ends, cpu_seconds)
+        else:
+            first = None
+            for end in ends:
+                pids.append(_forked(candidate, end, cpu_seconds))
+        for end in ends:
+            end.close()
+        yield [Child(own, first) for own, _ in pairs]
+    finally:
+        for pair in pairs:
+            for end in pair:
+                end.close()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if server is not None:
+            # The processes of the candidate belong to its group, which they cannot leave.
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
 
 
-def load(path: Path) -> type[Policy]:
-    """The last scheduler in a file of Python."""
-    names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
-    found = [
-        value
-        for value in names.values()
-        if isinstance(value, type) and issubclass(value, Policy) and value is not Policy
-    ]
-    if not found:
-        raise ValueError(f"{path} has no class of schedlab.Policy")
-    return found[-1]
+def _fresh(ends: list[socket.socket], cpu_seconds: int) -> subprocess.Popen[bytes]:
+    """Processes of a new interpreter, in whose memory nothing of this one is."""
+    numbers = [end.fileno() for end in ends]
+    command = [sys.executable or "python3", "-S", "-s", "-B", "-c", _core.policy_script()]
+    command += [str(number) for number in (cpu_seconds, MEMORY_MAX, *numbers)]
+    kept = {name: value for name, value in os.environ.items() if name == "PATH"}
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={**kept, "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
+        pass_fds=numbers,
+        start_new_session=True,
+    )
+
+
+def _forked(make: Callable[[], Policy], end: socket.socket, cpu_seconds: int) -> int:
+    """A copy of this process, which is all that has the class. Its number."""
+    script = _script()
+    pid = os.fork()
+    if pid != 0:
+        return pid
+    try:
+        script.tie()
+        # What the caller has printed and not flushed yet is not printed twice.
+        os.dup2(end.fileno(), 0)
+        os.dup2(end.fileno(), 1)
+        gc.freeze()
+        # By which an error names the line of the class.
+        code = getattr(getattr(make, "pick", None), "__code__", None)
+        script.__dict__["FILE"] = getattr(code, "co_filename", "")
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        script.serve(lambda _: make(), cpu_seconds, used + MEMORY_MAX)
+    finally:
+        os._exit(0)
 
 
 class Child:
     """A candidate that waits for its case."""
 
-    def __init__(self, candidate: Callable[[], Policy] | Path, cpu_seconds: int) -> None:
-        to_child, self._ask = os.pipe()
-        self._answer, from_child = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                os.close(self._ask)
-                os.close(self._answer)
-                resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-                _serve(candidate, to_child, from_child)
-            finally:
-                os._exit(0)
-        os.close(to_child)
-        os.close(from_child)
-        self._late: list[Any] = []
-        self._until: float | None = None
+    def __init__(self, end: socket.socket, first: Any) -> None:
+        self._end, self._first = end, first
+        self._until = 0.0
+        self._rest = b""
 
     def policy(self, until: float) -> Callable[[], Any]:
         """The scheduler for the simulator, which ends with an error at this time of the clock."""
         self._until = until
-        methods = self._asked("hello")
-        own = {"enqueue": self._enqueue, "pick": self._pick}
+        ready = self._receive()
+        if ready != "ready":
+            why = ready[1] if isinstance(ready, list) and len(ready) == 2 else WRONG
+            raise RuntimeError(f"this machine cannot lock up a policy in Python: {why}")
+        methods = self._asked(self._first)
+        if not isinstance(methods, list):
+            raise Broken(WRONG)
+        self._asked(["seed", SEED])
+        own: dict[str, Any] = {"enqueue": self._enqueue, "pick": self._pick}
         own |= {"dequeue": self._dequeue, "tick": self._tick, "quantum": self._quantum}
         if "enqueue" not in methods:
             own["enqueue"] = lambda task, *, now, why: None
-        names = {"enqueue", "pick", *methods}
-        members = {name: staticmethod(own[name]) for name in names}
-        return type("Remote", (), members)
+        names = ("enqueue", "pick", *(name for name in methods if name in own))
+        return type("Remote", (), {name: staticmethod(own[name]) for name in names})
 
-    def _call(self, *message: Any) -> Any:
-        message, self._late = (*self._late, message), []
+    def _asked(self, question: Any) -> Any:
         try:
-            _send(self._ask, message)
-        except BrokenPipeError as error:
-            raise Broken("its process ended") from error
-        return _receive(self._answer, self._until)
+            self._end.settimeout(max(self._until - time.time(), 0.001))
+            self._end.sendall(json.dumps(question).encode() + b"\n")
+        except TimeoutError as error:
+            raise Broken("it took too long") from error
+        except OSError:
+            # It has ended. What it said before tells why.
+            pass
+        answer = self._receive()
+        if isinstance(answer, dict):
+            raise Broken(str(answer.get("error", WRONG)))
+        return answer
 
-    def _asked(self, *message: Any) -> Any:
-        answer = self._call(*message)
-        if not isinstance(answer, list) or len(answer) != 2:
-            raise Broken("it wrote to the pipe of its answers")
-        if answer[0] is not True:
-            raise Broken(str(answer[1]))
-        return answer[1]
+    def _receive(self) -> Any:
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            if sum(map(len, parts)) > MESSAGE_MAX:
+                raise Broken(WRONG)
+            try:
+                self._end.settimeout(max(self._until - time.time(), 0.001))
+                part = self._end.recv(MESSAGE_MAX)
+            except TimeoutError as error:
+                raise Broken("it took too long") from error
+            except OSError:
+                part = b""
+            if not part:
+                raise Broken("its process ended: it exceeded a limit, or called os._exit")
+            parts.append(part)
+        line, self._rest = b"".join(parts).split(b"\n", 1)
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise Broken(WRONG) from error
 
     def _enqueue(self, task: _core.Task, *, now: int, why: str) -> Any:
-        return self._asked("enqueue", _fields(task), now, why)
+        return self._asked(["enqueue", _fields(task), now, why])
 
     def _pick(self, cpu: int, *, now: int, waiting: list[int]) -> Any:
-        return self._asked("pick", cpu, now, waiting)
+        return self._asked(["pick", cpu, now, waiting])
 
     def _dequeue(self, task: _core.Task, *, now: int) -> None:
-        # Nobody waits for an answer: it goes along with the next question.
-        self._late.append(("dequeue", _fields(task), now))
+        self._asked(["dequeue", _fields(task), now])
 
     def _tick(self, task: _core.Task, *, now: int, ran_ns: int) -> Any:
-        return self._asked("tick", _fields(task), now, ran_ns)
+        return self._asked(["tick", _fields(task), now, ran_ns])
 
     def _quantum(self, task: _core.Task) -> Any:
-        return self._asked("quantum", _fields(task))
-
-    def close(self) -> None:
-        """End the process."""
-        os.close(self._ask)
-        os.close(self._answer)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        return self._asked(["quantum", _fields(task)])
 
 
 def _fields(task: _core.Task) -> tuple[Any, ...]:
     """A task without its name, which would tell the case."""
     fields = (task.nice, task.policy, task.prio, task.cpu, task.ran_ns, task.released_ns)
     return (task.id, f"task-{task.id}", *fields)
-
-
-def _serve(candidate: Callable[[], Policy] | Path, questions: int, answers: int) -> None:
-    """The life of the child."""
-    # What the caller wrote and has not flushed yet is not written twice, and nothing is printed.
-    null = os.open(os.devnull, os.O_RDWR)
-    for file in (0, 1, 2):
-        os.dup2(null, file)
-    # No file of the caller stays open, only the two pipes.
-    low, high = sorted((questions, answers))
-    for first, last in ((3, low), (low + 1, high), (high + 1, 1 << 16)):
-        os.closerange(first, last)
-    gc.freeze()
-    made: Any = None
-    while True:
-        for name, *rest in _receive(questions):
-            try:
-                if name == "hello":
-                    made = (load(candidate) if isinstance(candidate, Path) else candidate)()
-                    answer = True, _methods(made)
-                else:
-                    answer = True, _called(made, name, rest)
-            except BaseException as error:
-                answer = False, f"{type(error).__name__}: {error}"[:500]
-                if name == "dequeue":
-                    made = _Failed(answer[1])
-            if name != "dequeue":
-                _send(answers, answer)
-
-
-class _Failed:
-    """In place of a candidate that failed where nobody waits for an answer."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(self._text)
-
-
-def _methods(made: Any) -> list[str]:
-    names = [name for name in OPTIONAL if callable(getattr(made, name, None))]
-    if not callable(getattr(made, "pick", None)):
-        raise TypeError("a scheduler needs the method pick: add it")
-    if getattr(type(made), "enqueue", None) is not Policy.enqueue:
-        names.append("enqueue")
-    return names
-
-
-def _called(made: Any, name: str, rest: list[Any]) -> Any:
-    if name == "pick":
-        cpu, now, waiting = rest
-        picked = made.pick(cpu, now=now, waiting=waiting)
-        picked = picked.id if isinstance(picked, _core.Task) else picked
-        return _whole(picked, "pick", "a task or its number")
-    task = _core.Task(*rest[0])
-    if name == "enqueue":
-        return bool(made.enqueue(task, now=rest[1], why=rest[2]))
-    if name == "tick":
-        return bool(made.tick(task, now=rest[1], ran_ns=rest[2]))
-    if name == "dequeue":
-        return made.dequeue(task, now=rest[1])
-    quantum = made.quantum(task)
-    return None if quantum is None else _whole(quantum, "quantum", "nanoseconds or None")
-
-
-def _whole(value: Any, name: str, allowed: str) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError(f"{name} gave {value!r}: allowed is {allowed}")
-    return value
 
 
 def describe(candidate: Any) -> str:

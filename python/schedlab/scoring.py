@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from . import _core
 from .intervals import mean
 from .native import Native
 from .policy import Policy
-from .remote import Broken, Child, describe
+from .remote import Broken, Child, children, describe
 from .run import request
 from .suite import Case, Suite
 
@@ -107,11 +108,14 @@ def score(
     the command line program ``program`` compiles and simulates. ``settings`` are further settings
     of :func:`schedlab.simulate`, such as ``tunables``.
 
-    A policy runs in a process of its own for each case. It sees what its callbacks get, without the
-    names of tasks. It breaks a rule, and the value is 0, if it makes a mistake that the simulator
-    finds, raises an exception, exceeds ``seconds`` of time for all cases, leaves a task unfinished,
-    slows one to the 50-fold of the baseline, or decides otherwise when a case is repeated. A
-    ``.bpf.c`` also breaks one if it does not compile.
+    A policy runs in a process of its own for each case, in which it can only compute: the kernel
+    refuses files, processes, network and sleep, and limits its memory. It sees what its callbacks
+    get, without the names of tasks. It breaks a rule, and the value is 0, if it makes a mistake
+    that the simulator finds, raises an exception, exceeds ``seconds`` of time for all cases, leaves
+    a task unfinished, slows one to the 50-fold of the baseline, or decides otherwise when a case is
+    repeated. A ``.bpf.c`` also breaks one if it does not compile.
+
+    Give code that you do not trust as a file: a class is code that your own process has imported.
 
     ``part`` is search, held-out or all. The same scheduler and suite give the same score, on every
     machine.
@@ -124,20 +128,17 @@ def score(
     suite = suite if suite is not None else default_suite()
     candidate, name = _candidate(scheduler, program), describe(scheduler)
     count = suite.size(part)
-    # The processes begin before there is a case that they could find in their memory.
-    children: list[Child | None] = [None] * (count + REPEATED)
-    if not isinstance(candidate, (str, Native)):
-        children = [Child(candidate, math.ceil(seconds)) for _ in children]
     runner = _Runner(candidate, name, since + seconds, settings)
-    try:
+    with contextlib.ExitStack() as stack:
+        processes: list[Child | None] = [None] * (count + REPEATED)
+        if not isinstance(candidate, (str, Native)):
+            # They begin before there is a case that they could find in their memory.
+            opened = children(candidate, len(processes), math.ceil(seconds))
+            processes = [*stack.enter_context(opened)]
         cases = suite.cases(part)
         repeated = [cases[0], cases[-1]][:REPEATED]
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            tried = list(threads.map(runner.try_case, [*cases, *repeated], children))
-    finally:
-        for child in children:
-            if child is not None:
-                child.close()
+            tried = list(threads.map(runner.try_case, [*cases, *repeated], processes))
     again = dict(zip((case.name for case in repeated), tried[count:], strict=True))
     scored = tuple(
         _judged(case, found, again.get(case.name, found), suite.baseline)

@@ -188,5 +188,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::t_975, module)?)?;
     module.add_function(wrap_pyfunction!(plan::program, module)?)?;
     module.add_function(wrap_pyfunction!(plan::timeline_script, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::policy_script, module)?)?;
     module.add_function(wrap_pyfunction!(list_machines, module)?)
 }

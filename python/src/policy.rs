@@ -184,3 +184,9 @@ impl UserPolicy for PythonPolicy {
         self.call(|_, object| object.call_method1("quantum", (Task::from(task),))?.extract())
     }
 }
+
+/// What runs in the process of a policy that is scored.
+#[pyfunction]
+pub fn policy_script() -> &'static str {
+    include_str!("../../crates/script/src/policy.py")
+}

@@ -4,6 +4,9 @@
 Runs as `python3 -S -s -B -c GLUE SECONDS BYTES` with a socket as descriptors 0 and 1. A message is
 a line of JSON in either direction. The first one answered is "ready"; then comes the text of the
 policy, then one question a line: the name of a callback and its arguments.
+
+With the numbers of sockets behind BYTES, a process is forked for each of them, which starts no
+interpreter. The Python package runs a file so, and calls `serve` for a class.
 """
 
 import bisect
@@ -88,7 +91,11 @@ def lock_up(seconds, size):
     prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 2)
-    os.closerange(3, 1 << 16)
+    try:
+        last = max(map(int, os.listdir("/proc/self/fd")))
+    except OSError:
+        last = 1 << 16
+    os.closerange(3, last + 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
@@ -145,6 +152,10 @@ def text_of(error):
         line, text = error.lineno or 0, error.msg
     else:
         text = str(error)
+    if isinstance(error, PermissionError):
+        text += " (a policy may only compute: it has no files, processes, network or sleep)"
+    if isinstance(error, ModuleNotFoundError):
+        text += " (a policy reads no files: import modules before it starts)"
     name = type(error).__name__
     return f"{f'line {line}: ' if line else ''}{name}{': ' if text else ''}{text}"[:500]
 
@@ -177,16 +188,15 @@ def read(source):
     ]
     if not found:
         raise ValueError("the file has no class of schedlab.Policy: add one")
-    made = found[-1]()
-    if type(made).pick is Policy.pick:
-        raise TypeError("a scheduler needs the method pick: add it")
-    return made
+    return found[-1]()
 
 
 def callbacks(made):
-    """The callbacks that it has beside pick."""
+    """The callbacks that it has."""
     names = [name for name in CALLBACKS if callable(getattr(made, name, None))]
-    if type(made).enqueue is Policy.enqueue:
+    if "pick" not in names or getattr(type(made), "pick", None) is Policy.pick:
+        raise TypeError("a scheduler needs the method pick: add it")
+    if getattr(type(made), "enqueue", None) is Policy.enqueue:
         names.remove("enqueue")
     return names
 
@@ -240,18 +250,17 @@ def questions():
         yield from map(json.loads, lines)
 
 
-def main():
-    sys.path.clear()
-    sys.modules["schedlab"] = package()
+def serve(make, seconds, size):
+    """The life of the process. `make` gets the first question and returns the policy."""
     try:
-        lock_up(int(sys.argv[1]), int(sys.argv[2]))
+        lock_up(seconds, size)
     except (OSError, ValueError) as error:
         send(["unavailable", str(error)])
         return
     send("ready")
     asked = questions()
     try:
-        made = read(next(asked))
+        made = make(next(asked))
         send(callbacks(made))
         for name, *rest in asked:
             send(answer(made, name, rest))
@@ -259,8 +268,39 @@ def main():
         send({"error": text_of(error)})
 
 
-try:
-    main()
-finally:
-    # Not by Python's own end, which may need what is refused.
-    os._exit(0)
+def tie():
+    """Makes the kernel end this process with the one that started it."""
+    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+
+
+def fork(sockets):
+    """Forks a process for each of these sockets, which becomes its standard input and output. In
+    this process the answer is False, as soon as all others have ended."""
+    tie()
+    for socket in sockets:
+        if os.fork() == 0:
+            tie()
+            os.dup2(socket, 0)
+            os.dup2(socket, 1)
+            return True
+    for socket in sockets:
+        os.close(socket)
+    for _ in sockets:
+        os.wait()
+    return False
+
+
+def main():
+    sys.path.clear()
+    sys.modules["schedlab"] = package()
+    seconds, size, *sockets = map(int, sys.argv[1:])
+    if not sockets or fork(sockets):
+        serve(read, seconds, size)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        # Not by Python's own end, which may need what is refused.
+        os._exit(0)
