@@ -5,16 +5,18 @@
 //! machine, once for each command, and `--scheduler ./policy.js` reads a policy in JavaScript,
 //! `--scheduler ./policy.py` one in Python.
 //! `--set slice=10ms` sets a tunable for every scheduler of the command, `--set
-//! linux-6.12:base_slice=3ms` for one of them.
+//! linux-6.12:base_slice=3ms` for one of them, as `--scheduler linux-6.12:base_slice=3ms` does.
 
 use crate::args::{ScxArgs, ScxChecks};
 use crate::commands::UserSpec;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use schedlab_core::schedulers;
+use schedlab_model::Policy;
 use schedlab_run::file::read_text;
 use schedlab_run::place::allowed_words;
-use schedlab_run::{LaneError, LaneKind, StudyError, Warning, policy};
+use schedlab_run::policy::Spec;
+use schedlab_run::{LaneError, StudyError, Warning};
 use schedlab_sched::{Scheduler, registry};
 use schedlab_scx::inspect::{Inspected, Wanted};
 use schedlab_scx_source::MissingSetup;
@@ -85,9 +87,20 @@ fn is_python(name: &str) -> bool {
     name.ends_with(".py")
 }
 
-/// Whether a scheduler's name is the path of a source for sched_ext.
-pub fn is_source(name: &str) -> bool {
+/// Whether a scheduler, perhaps with tunables, is the path of a source for sched_ext.
+pub fn is_source(scheduler: &str) -> bool {
+    let name = scheduler.split(':').next().unwrap_or_default();
     is_file(name) && !is_policy(name)
+}
+
+/// A scheduler of the command line.
+pub struct Chosen {
+    /// The scheduler.
+    pub scheduler: Arc<Scheduler>,
+    /// Policy of tasks that name none.
+    pub policy: Option<Policy>,
+    /// Its tunables, as text with units: its own, and those of `--set`.
+    pub tunables: Vec<(String, String)>,
 }
 
 impl Schedulers {
@@ -167,6 +180,26 @@ impl Schedulers {
         Ok(scheduler)
     }
 
+    /// Finds the scheduler that `text` names, as in `linux-6.12:FIFO` or `rr:quantum=3ms`.
+    pub fn of_spec(&self, text: &str) -> CliResult<Chosen> {
+        let spec = Spec::parse(text)?;
+        let scheduler = self.find(spec.name)?;
+        let tunables = spec.tunables_with(self.tunables(&scheduler));
+        Ok(Chosen { scheduler, policy: spec.policy, tunables })
+    }
+
+    /// As [`Self::of_spec`], for commands that choose the policies of tasks themselves.
+    pub fn without_policy(&self, text: &str) -> CliResult<Chosen> {
+        let found = self.of_spec(text)?;
+        match found.policy {
+            None => Ok(found),
+            Some(policy) => Err(CliError::usage_help(
+                format!("{text}: this command takes no policy, here is {}", policy.name()),
+                "name a scheduler, or a scheduler with tunables: rr:quantum=3ms",
+            )),
+        }
+    }
+
     /// All schedulers compiled so far.
     pub fn compiled(&self) -> Vec<Arc<Scheduler>> {
         self.compiled.borrow().iter().map(|made| Arc::clone(&made.scheduler)).collect()
@@ -196,7 +229,7 @@ impl Schedulers {
     pub fn check_settings<'s>(&self, schedulers: impl Iterator<Item = &'s str>) -> CliResult<()> {
         let mut running = Vec::new();
         for scheduler in schedulers {
-            running.push(policy::scheduler_of(LaneKind::Sim, scheduler)?.0);
+            running.push(Spec::parse(scheduler)?.name);
         }
         for set in &self.settings {
             let Some(scheduler) = &set.scheduler else { continue };

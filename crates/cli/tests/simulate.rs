@@ -31,6 +31,33 @@ fn a_tunable_may_be_meant_for_one_scheduler() {
 }
 
 #[test]
+fn a_scheduler_runs_beside_itself_with_other_tunables() {
+    let schedulers = "rr:quantum=3ms,rr,linux-6.12:FIFO:base_slice=1ms";
+    for command in ["sim", "compare"] {
+        let done = ok(&[command, "hogs:n=2,work=20ms", "-S", schedulers]);
+        for label in ["rr quantum=3ms ", "rr ", "linux-6.12 FIFO base_slice=1ms "] {
+            let rows = done.stdout.lines().filter(|line| line.contains(&format!("{label} ")));
+            assert!(rows.count() > 0, "{command}: {label}: {}", done.stdout);
+        }
+    }
+    for (words, expected) in [
+        (vec!["sim", "hogs", "-S", "rr:quantum=3ms,slice=1ms"], "follow the scheduler's name"),
+        (vec!["sim", "hogs", "-S", "rr:quantun=3ms"], "did you mean `quantum`"),
+        (vec!["sim", "hogs", "-S", "rr:3ms"], "a tunable (rr:quantum=3ms)"),
+        (vec!["check", "rr:FIFO", "--seeds", "1"], "takes no policy"),
+    ] {
+        let refused = schedlab(&words);
+        assert_eq!(refused.code, 2, "{words:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{words:?}: {}", refused.stderr);
+    }
+    ok(&["check", "rr:quantum=3ms", "--seeds", "2"]);
+    ok(&["explain", "hogs:n=3,work=20ms", "-S", "rr:quantum=3ms", "--at", "4ms"]);
+    let same = ["diff", "rr:quantum=3ms", "rr", "hogs:n=2,work=20ms"];
+    assert_eq!(schedlab(&same).code, 1);
+    ok(&[&same[..], &["--set-b", "quantum=3ms"]].concat());
+}
+
+#[test]
 fn tunables_go_by_the_names_and_units_of_the_kernels_files() {
     let switches = |settings: &[&str]| -> u64 {
         let args = ["sim", "hogs:n=2,work=100ms", "--scheduler", "linux-2.6.23", "--cpus", "1"];

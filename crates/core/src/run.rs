@@ -4,13 +4,14 @@
 use crate::columns::Filler;
 use crate::lane::Watch;
 use crate::outcome::EventHash;
-use crate::schedulers::{self, Planned, Spec};
+use crate::schedulers::{self, Planned};
 use crate::workload::{self, Changes, Named, Source};
 use crate::{Error, Kind, Outcome, Request, SimLane, machine, parse};
 use schedlab_engine::SimConfig;
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{Machine, Nanos, Policy, Workload};
 use schedlab_run::machine::preempt_by_name;
+use schedlab_run::policy::Spec;
 use schedlab_run::{LaneError, LaneKind, RunRequest, Warning, check_run, expect};
 use schedlab_sched::{Options, Scheduler};
 use std::sync::Arc;
@@ -161,7 +162,7 @@ impl Prepared {
             named: &named,
             scheduler: &scheduler,
             policy: spec.policy.map(|policy| (policy, request.priority)),
-            tunables: tunables(&spec, request),
+            tunables: spec.tunables_with(request.tunables.clone().into_iter().collect()),
             nr_cpus,
             machine,
             seed: request.seed,
@@ -176,12 +177,6 @@ impl Prepared {
         .request();
         Ok(Self { lane, run, warnings: named.warnings, notes })
     }
-}
-
-/// The tunables of the scheduler's text, then those of the request.
-fn tunables(spec: &Spec<'_>, request: &Request) -> Vec<(String, String)> {
-    let own = spec.tunables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-    own.chain(request.tunables.clone()).collect()
 }
 
 fn lane(request: &Request) -> Result<SimLane, Error> {

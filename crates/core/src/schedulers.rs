@@ -6,7 +6,7 @@ use crate::workload::Named;
 use crate::{Error, SimLane};
 use schedlab_model::{CpuMask, Nanos, Policy};
 use schedlab_run::place::allowed_words;
-use schedlab_run::{Keep, LaneKind, RunRequest, policy};
+use schedlab_run::{Keep, RunRequest, policy};
 use schedlab_sched::{Scheduler, registry};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,12 +29,13 @@ pub fn unknown(name: &str) -> Error {
         }
         None => allowed_words(name, &names),
     };
-    let help = match name.contains('+') {
-        true => "`schedlab check --bugs` lists the known bugs and the models that can have each",
-        false => {
-            "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
-             scheduler for sched_ext"
-        }
+    let help = if name.contains('+') {
+        "`schedlab check --bugs` lists the known bugs and the models that can have each"
+    } else if name.contains('=') {
+        "tunables follow the scheduler's name after colons: linux-6.12:FIFO:base_slice=3ms"
+    } else {
+        "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
+         scheduler for sched_ext"
     };
     Error::usage(format!("no scheduler is called {name:?}: {allowed}"), help)
 }
@@ -56,41 +57,6 @@ pub fn free_note<'s>(lane: &SimLane, names: impl Iterator<Item = &'s str>) -> Op
             names.join(", ")
         )
     })
-}
-
-/// A scheduler as people write it: `linux-6.12`, `linux-6.12:FIFO`, `linux-6.12:base_slice=3ms`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Spec<'t> {
-    /// Name.
-    pub name: &'t str,
-    /// Policy of tasks that name none.
-    pub policy: Option<Policy>,
-    /// Tunables, as text with units.
-    pub tunables: Vec<(&'t str, &'t str)>,
-}
-
-impl<'t> Spec<'t> {
-    /// Splits the text at `:`, and what follows at commas.
-    pub fn parse(text: &'t str) -> Result<Self, Error> {
-        let (name, more) = text.split_once(':').unwrap_or((text, ""));
-        let mut spec = Self { name: name.trim(), policy: None, tunables: Vec::new() };
-        for part in more.split([',', ':']).map(str::trim).filter(|part| !part.is_empty()) {
-            if part.contains('=') {
-                spec.tunables.push(schedlab_workload::pair("--set", part)?);
-                continue;
-            }
-            let own = format!("{name}:{part}");
-            let (_, policy) = policy::scheduler_of(LaneKind::Sim, &own)?;
-            if spec.policy.is_some() {
-                return Err(Error::usage(
-                    format!("{text:?} names two policies"),
-                    "give one, as in linux-6.12:FIFO",
-                ));
-            }
-            spec.policy = policy;
-        }
-        Ok(spec)
-    }
 }
 
 /// Everything about one run except the lane.
@@ -147,16 +113,6 @@ impl Planned<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_scheduler_can_have_a_policy_and_tunables() {
-        let spec = Spec::parse("linux-6.12:FIFO,base_slice=3ms").unwrap();
-        assert_eq!((spec.name, spec.policy), ("linux-6.12", Some(Policy::Fifo)));
-        assert_eq!(spec.tunables, [("base_slice", "3ms")]);
-        assert_eq!(Spec::parse("rr").unwrap().tunables, []);
-        assert!(Spec::parse("rr:FFO").unwrap_err().text.contains("did you mean `FIFO`?"));
-        assert!(Spec::parse("rr:FIFO:RR").unwrap_err().text.contains("two policies"));
-    }
 
     #[test]
     fn an_unknown_name_is_answered_with_near_ones() {

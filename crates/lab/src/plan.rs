@@ -17,7 +17,7 @@ use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::program::Amount;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
-use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy, scheduler_of};
+use schedlab_run::policy::{RT_PRIORITY_DEFAULT, Spec, apply_policy, scheduler_of};
 use schedlab_run::program::{ProgramRun, Surroundings};
 use schedlab_run::{Keep, LaneKind, MachineSpec, RunRequest, Schedulers, StudyError};
 use schedlab_workload::units;
@@ -429,7 +429,12 @@ impl Plan {
         let seeds = seeds(point.spec, runs, input)?;
         for index in 0..runs.schedulers.len() {
             let request = point.request(index, &built, cpus, make)?;
-            for tunables in tunable_sets(runs) {
+            let own = Spec::parse(&runs.schedulers[index]).ok().filter(|_| lane == LaneKind::Sim);
+            for set in tunable_sets(runs) {
+                let tunables = match &own {
+                    Some(spec) => spec.tunables_with(set),
+                    None => set,
+                };
                 point.check_tunables(&request, &tunables, make)?;
                 let numbered = || (0_u32..).zip(seeds.iter().copied());
                 self.runs.extend(numbered().map(|seed| point.run(&request, &tunables, seed)));

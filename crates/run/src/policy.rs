@@ -77,21 +77,70 @@ pub fn textbook_policy(scheduler: &str) -> Option<Policy> {
     }
 }
 
-/// Splits an entry of a list into scheduler and policy: `linux-6.12:FIFO` in the sim lane, `FIFO`
-/// on the host. In the vm lane an entry names a kernel and a scheduler (`6.18:wrr`) or policy
-/// (`6.18:FIFO`); the lane splits it itself.
-pub fn scheduler_of(lane: LaneKind, text: &str) -> Result<(String, Option<Policy>), StudyError> {
-    let policy = |name: &str| {
-        let names = POLICIES.iter().map(|policy| policy.name());
-        policy_by_name(name).ok_or_else(|| unknown("policy", name, names))
-    };
-    match (lane, text.split_once(':')) {
-        (LaneKind::Sim, None) | (LaneKind::Vm, _) => Ok((text.into(), None)),
-        (LaneKind::Sim, Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
-        (LaneKind::Host, _) => {
-            let found = policy(text)?;
-            Ok((found.name().into(), Some(found)))
+/// A simulated scheduler as people write it everywhere: `linux-6.12`, `linux-6.12:FIFO`,
+/// `linux-6.12:base_slice=3ms`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spec<'t> {
+    /// Name.
+    pub name: &'t str,
+    /// Policy of tasks that name none.
+    pub policy: Option<Policy>,
+    /// Tunables, as text with units.
+    pub tunables: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Spec<'t> {
+    /// Splits the text at `:`, and what follows the name at commas too.
+    pub fn parse(text: &'t str) -> Result<Self, StudyError> {
+        let (name, more) = text.split_once(':').unwrap_or((text, ""));
+        let mut spec = Self { name: name.trim(), policy: None, tunables: Vec::new() };
+        for part in more.split([',', ':']).map(str::trim).filter(|part| !part.is_empty()) {
+            match part.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+                Some(("", _)) => {
+                    let found = format!("{text:?} sets a tunable without a name");
+                    return Err(StudyError::new(found, SPELLING));
+                }
+                Some(tunable) => spec.tunables.push(tunable),
+                None if spec.policy.is_some() => {
+                    let found = format!("{text:?} names two policies");
+                    return Err(StudyError::new(found, "give one, as in linux-6.12:FIFO"));
+                }
+                None => {
+                    let found = named(part);
+                    let helped = |error: StudyError| StudyError { help: SPELLING.into(), ..error };
+                    spec.policy = Some(found.map_err(helped)?);
+                }
+            }
         }
+        Ok(spec)
+    }
+
+    /// The tunables, and then those of `set`, which replace ones of the same name.
+    pub fn tunables_with(&self, set: Vec<(String, String)>) -> Vec<(String, String)> {
+        let stays = |name: &str| !set.iter().any(|(other, _)| other == name);
+        let own = self.tunables.iter().filter(|(name, _)| stays(name));
+        let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        own.collect::<Vec<_>>().into_iter().chain(set).collect()
+    }
+}
+
+/// What may follow a scheduler's name.
+const SPELLING: &str =
+    "after a colon comes a policy (linux-6.12:FIFO) or a tunable (rr:quantum=3ms)";
+
+fn named(policy: &str) -> Result<Policy, StudyError> {
+    let names = POLICIES.iter().map(|policy| policy.name());
+    policy_by_name(policy).ok_or_else(|| unknown("policy", policy, names))
+}
+
+/// The name of an entry of a list, and its policy: `FIFO` on the host. In the vm lane an entry
+/// names a kernel and a scheduler (`6.18:wrr`) or policy (`6.18:FIFO`); the lane splits it itself.
+/// In the sim lane [`Spec`] also has the tunables.
+pub fn scheduler_of(lane: LaneKind, text: &str) -> Result<(String, Option<Policy>), StudyError> {
+    match lane {
+        LaneKind::Sim => Spec::parse(text).map(|spec| (spec.name.into(), spec.policy)),
+        LaneKind::Vm => Ok((text.into(), None)),
+        LaneKind::Host => named(text).map(|found| (found.name().into(), Some(found))),
     }
 }
 
@@ -106,6 +155,27 @@ mod tests {
         assert!(error.contains("OTHER, FIFO, RR, BATCH, IDLE"), "{error}");
         assert_eq!(policy_by_name("sched_fifo"), Some(Policy::Fifo));
         assert_eq!(policy_by_name("normal"), Some(Policy::Normal));
+    }
+
+    #[test]
+    fn a_scheduler_can_have_a_policy_and_tunables() {
+        let spec = Spec::parse("linux-6.12:FIFO,base_slice=3ms").unwrap();
+        assert_eq!((spec.name, spec.policy), ("linux-6.12", Some(Policy::Fifo)));
+        assert_eq!(spec.tunables, [("base_slice", "3ms")]);
+        assert_eq!(Spec::parse("linux-6.12:base_slice=3ms:FIFO").unwrap(), spec);
+        assert_eq!(Spec::parse("rr").unwrap().tunables, []);
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let two = Spec::parse("x:a=1:b=2").unwrap().tunables_with(vec![set("a", "3")]);
+        assert_eq!(two, [set("b", "2"), set("a", "3")]);
+        for (text, found) in [
+            ("rr:FFO", "did you mean `FIFO`?"),
+            ("rr:FIFO:RR", "names two policies"),
+            ("rr:=3ms", "tunable without a name"),
+            ("rr:3ms", "a tunable (rr:quantum=3ms)"),
+        ] {
+            let error = Spec::parse(text).unwrap_err();
+            assert!(format!("{} {}", error.text, error.help).contains(found), "{error:?}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct CompareArgs {
     pub workload: Option<String>,
     /// Schedulers to simulate, separated by commas
     ///
-    /// `NAME:POLICY`, such as linux-6.12:FIFO, runs the tasks under a policy.
+    /// A policy of tasks and tunables follow after colons: `linux-6.12:FIFO`, `rr:quantum=3ms`.
     #[arg(long, short = 'S', visible_alias = "schedulers", value_delimiter = ',',
           value_name = "NAME", add = ArgValueCompleter::new(complete::schedulers))]
     pub scheduler: Vec<String>,

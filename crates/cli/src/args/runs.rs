@@ -85,7 +85,8 @@ pub struct SimArgs {
     /// Schedulers, separated by commas
     ///
     /// `schedlab list schedulers` lists them. A file (`./my_sched.bpf.c`) is a sched_ext scheduler,
-    /// compiled for the simulator.
+    /// compiled for the simulator. A policy of tasks and tunables follow after colons:
+    /// `linux-6.12:FIFO`, `rr:quantum=3ms`.
     #[arg(
         long,
         short = 'S',
@@ -132,7 +133,7 @@ pub struct ExplainArgs {
     /// (docs/guide/write-a-workload.md).
     #[arg(add = ArgValueCompleter::new(complete::workloads))]
     pub workload: String,
-    /// Scheduler (`schedlab list schedulers`)
+    /// Scheduler (`schedlab list schedulers`), such as rr or rr:quantum=3ms
     #[arg(long, short = 'S', value_delimiter = ',', value_name = "NAME",
           default_value = "linux-6.12",
           add = ArgValueCompleter::new(complete::schedulers))]

@@ -15,6 +15,7 @@ use schedlab_host::HostLane;
 use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, Plan, View, execute};
 use schedlab_model::CpuMask;
+use schedlab_run::policy::Spec;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult, Variant, policy, values};
 use schedlab_sim::SimLane;
 
@@ -81,6 +82,15 @@ impl Varied {
             };
             let name = name.rsplit(':').next().unwrap_or_default();
             varied.add(format!("set.{name}"), &values, |one| &mut one.tunables);
+        }
+        // A scheduler's own tunables tell it from the same scheduler without them.
+        for scheduler in &args.scheduler {
+            for (name, _) in Spec::parse(scheduler)?.tunables {
+                let name = format!("set.{name}");
+                if !varied.names.contains(&name) {
+                    varied.names.push(name);
+                }
+            }
         }
         Ok(varied)
     }
@@ -221,15 +231,14 @@ fn simulated(
     known.check_settings(schedulers.iter().copied())?;
     let mut runs = Vec::new();
     for scheduler in schedulers {
-        let scheduler = policy::scheduler_of(LaneKind::Sim, scheduler)?;
-        let found = known.find(&scheduler.0)?;
-        let variant = Variant { policy: scheduler.1, ..Variant::default() };
+        let found = known.of_spec(scheduler)?;
+        let name = &found.scheduler.name;
+        let variant = Variant { policy: found.policy, ..Variant::default() };
         let cpus = CpuMask::first(cpus(args));
         // Every scheduler gets the same seeds, so that runs are pairs.
         for repetition in 0..args.repetitions.unwrap_or(1) {
-            let mut run =
-                planned(args, named, LaneKind::Sim, &found.name, &variant, cpus, repetition);
-            run.request.tunables = known.tunables(&found);
+            let mut run = planned(args, named, LaneKind::Sim, name, &variant, cpus, repetition);
+            run.request.tunables.clone_from(&found.tunables);
             for (name, value) in &run.request.tunables {
                 let name = format!("set.{name}");
                 if varied.names.contains(&name) {

@@ -280,11 +280,14 @@ fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
 }
 
 /// Names of the parameters that differ between runs. It omits the policy, which is in each label,
-/// and a command's nice value, which is in the name of its variant.
+/// and a command's nice value, which is in the name of its variant. A tunable also differs if only
+/// some runs have it.
 fn varied(runs: &[&RunResult]) -> Vec<String> {
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.parameters.keys()).collect();
     let differs = |name: &&String| {
-        let mut values = runs.iter().filter_map(|run| run.parameters.get(*name));
+        let is_tunable = name.starts_with("set.");
+        let values = runs.iter().map(|run| run.parameters.get(*name));
+        let mut values = values.filter(|value| is_tunable || value.is_some());
         let first = values.next();
         values.any(|value| Some(value) != first)
     };

@@ -17,8 +17,8 @@ use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, ExperimentResult, Plan, execute};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
-use schedlab_run::policy;
-use schedlab_run::{Keep, Lane, LaneError, LaneKind, RunRequest, RunResult, run_and_check};
+use schedlab_run::policy::Spec;
+use schedlab_run::{Keep, Lane, LaneError, RunRequest, RunResult, run_and_check};
 use schedlab_scx::inspect::Inspected;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,11 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     let mut requests = Vec::new();
     for scheduler in &args.scheduler {
         for repetition in 0..args.repetitions {
-            requests.push(request(args, &known, &named, nr_cpus, scheduler, repetition)?);
+            let mut one = request(args, &known, &named, nr_cpus, scheduler, repetition)?;
+            if args.scheduler.len() > 1 {
+                tell_tunables(&mut one, scheduler)?;
+            }
+            requests.push(one);
         }
     }
     lane.schedulers = known.compiled();
@@ -191,13 +195,12 @@ pub fn request(
     scheduler: &str,
     repetition: u32,
 ) -> CliResult<RunRequest> {
-    let (scheduler, policy) = policy::scheduler_of(LaneKind::Sim, scheduler)?;
-    let scheduler = known.find(&scheduler)?;
+    let found = known.of_spec(scheduler)?;
     let planned = Planned {
         named,
-        scheduler: &scheduler,
-        policy: policy.map(|policy| (policy, args.tasks.priority)),
-        tunables: known.tunables(&scheduler),
+        scheduler: &found.scheduler,
+        policy: found.policy.map(|policy| (policy, args.tasks.priority)),
+        tunables: found.tunables,
         nr_cpus,
         machine: args.machine.machine.as_deref(),
         seed: args.tasks.seed,
@@ -206,6 +209,18 @@ pub fn request(
         keep: keep(&args.output),
     };
     Ok(planned.request())
+}
+
+/// Adds the tunables in the scheduler's text to the parameters of the run, by which runs of one
+/// scheduler are told apart.
+fn tell_tunables(request: &mut RunRequest, scheduler: &str) -> CliResult<()> {
+    let own = Spec::parse(scheduler)?.tunables;
+    for (name, value) in &request.tunables {
+        if own.iter().any(|(own, _)| own == name) {
+            request.parameters.insert(format!("set.{name}"), value.clone());
+        }
+    }
+    Ok(())
 }
 
 /// Runs one request; its events can also go to a file and to stdout.

@@ -13,7 +13,7 @@ use crate::output::say;
 use crate::schedulers::{is_file, is_policy};
 use crate::table::{counted, duration};
 use clap::CommandFactory;
-use schedlab_run::{LaneKind, policy};
+use schedlab_run::policy::Spec;
 use schedlab_scx_source::setup_next_to;
 use schedlab_workload::WorkloadName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,12 +64,11 @@ fn files(args: &SimArgs) -> BTreeSet<PathBuf> {
     let is_costs = |name: &&String| Path::new(name).is_file();
     all.extend(machine.costs.iter().filter(is_costs).map(PathBuf::from));
     for scheduler in &args.scheduler {
-        let name = policy::scheduler_of(LaneKind::Sim, scheduler).map(|(name, _)| name);
-        let name = name.unwrap_or_else(|_| scheduler.clone());
-        let source = Path::new(&name);
-        if is_policy(&name) {
+        let name = Spec::parse(scheduler).map_or(scheduler.as_str(), |spec| spec.name);
+        let source = Path::new(name);
+        if is_policy(name) {
             all.insert(source.to_owned());
-        } else if is_file(&name) {
+        } else if is_file(name) {
             all.extend(machine.scx.options().files_read(source));
             all.extend(machine.scx.setup.clone().or_else(|| setup_next_to(source)));
         }

@@ -13,7 +13,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::machine;
 use crate::output::Out;
-use crate::schedulers::Schedulers;
+use crate::schedulers::{Chosen, Schedulers};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use git::{Commit, Repository};
@@ -189,16 +189,17 @@ impl Search<'_> {
     fn party(&self, index: usize) -> CliResult<Party> {
         let machine = &self.args.machine;
         let known = Schedulers::new(&machine.scx, &machine.tunables)?;
-        let scheduler = match &self.versions {
-            Versions::Named(names) => known.find(&names[index])?,
+        let Chosen { scheduler, tunables, .. } = match &self.versions {
+            Versions::Named(names) => known.without_policy(&names[index])?,
             Versions::Commits { repository, commits, folder } => {
                 let path = repository.extract(&commits[index], folder.path())?;
                 let id = commits[index].id.get(..12).unwrap_or_default();
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
-                known.find_at(&format!("{id}/{file}"), &path)?
+                let scheduler = known.find_at(&format!("{id}/{file}"), &path)?;
+                let tunables = known.tunables(&scheduler);
+                Chosen { scheduler, policy: None, tunables }
             }
         };
-        let tunables = known.tunables(&scheduler);
         let options = options_of(&scheduler, &tunables)?;
         Ok(Party { subject: Subject { options, ..Subject::new(scheduler) }, tunables, known })
     }

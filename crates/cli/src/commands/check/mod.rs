@@ -16,7 +16,7 @@ use crate::complete;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{Out, say, without_panic_texts};
-use crate::schedulers::Schedulers;
+use crate::schedulers::{Chosen, Schedulers};
 use crate::table::counted;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -174,8 +174,7 @@ fn in_sim(args: &CheckArgs) -> CliResult<Vec<Box<dyn Place>>> {
     let known = Schedulers::new(&args.scx, &args.tunables)?;
     known.check_settings(args.schedulers.iter().map(String::as_str))?;
     let place = |name: &String| -> CliResult<Box<dyn Place>> {
-        let scheduler = known.find(name)?;
-        let tunables = known.tunables(&scheduler);
+        let Chosen { scheduler, tunables, .. } = known.without_policy(name)?;
         let options = options_of(&scheduler, &tunables)?;
         let (judges_limits, skipped) = (args.known, args.skip.clone());
         let subject = Subject { options, judges_limits, skipped, ..Subject::new(scheduler) };

@@ -19,7 +19,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::input::{self, Named};
 use crate::machine;
 use crate::output::{Out, say, without_panic_texts};
-use crate::schedulers::Schedulers;
+use crate::schedulers::{Chosen, Schedulers};
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use result::Compared;
@@ -135,8 +135,7 @@ pub fn diff(args: &DiffArgs, out: &mut Out) -> CliResult<()> {
 fn party(args: &DiffArgs, name: &str, own: &[String]) -> CliResult<Party> {
     let given: Vec<String> = args.machine.tunables.iter().chain(own).cloned().collect();
     let known = Schedulers::new(&args.machine.scx, &given)?;
-    let scheduler = known.find(name)?;
-    let tunables = known.tunables(&scheduler);
+    let Chosen { scheduler, tunables, .. } = known.without_policy(name)?;
     let options = options_of(&scheduler, &tunables)?;
     let subject = Subject { options, ..Subject::new(scheduler) };
     Ok(Party { subject, tunables, known })
@@ -238,7 +237,7 @@ fn request(
     };
     let request = sim::request(&sim, &party.known, named, nr_cpus, scheduler, repetition)?;
     let (request, warning) = request.bounded(LaneKind::Sim);
-    if repetition == 0 && party.subject.scheduler.name == args.a.as_str() {
+    if repetition == 0 && scheduler == args.a {
         warning.iter().for_each(|warning| say(format!("warning: {}", warning.text)));
     }
     Ok(request.into_owned())
