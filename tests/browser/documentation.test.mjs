@@ -65,10 +65,35 @@ test("the search finds a heading first, and its link leads there", async () => {
   await close(page, "documentation");
 });
 
+test("the gallery shows a picture of each report and leads to it", async () => {
+  for (const options of [DESKTOP, PHONE]) {
+    const page = await open("docs/gallery.html", options);
+    const own = page.url();
+    const found = await page.evaluate(() => ({
+      commands: [...document.querySelectorAll("main pre")].map((one) => one.innerText.trim()),
+      pictures: [...document.querySelectorAll("main a img")].map((one) => one.clientWidth),
+      reports: [...document.querySelectorAll("main a[href^='gallery/']")].map((one) => one.href),
+    }));
+    assert.ok(found.commands.length >= 7, `${found.commands.length} commands`);
+    assert.ok(found.commands.every((text) => text.startsWith("schedlab ")));
+    assert.ok(found.pictures.length >= 5 && found.pictures.every((width) => width > 200));
+    assert.deepEqual(await tooWide(page), []);
+    const reports = new Set(found.reports);
+    assert.equal(reports.size, found.commands.length);
+    for (const address of reports) {
+      await page.goto(address, { waitUntil: "load" });
+      assert.ok(await page.locator("h1").innerText());
+      assert.ok((await page.locator("svg, canvas, table").count()) > 0, address);
+    }
+    await page.goto(own, { waitUntil: "load" });
+    await close(page, `gallery-${options === PHONE ? "phone" : "wide"}`);
+  }
+});
+
 test("axe finds nothing on a wide screen and on a phone", async () => {
   for (const options of [{ viewport: { width: 1400, height: 900 } }, PHONE]) {
     for (const name of ["index.html", "docs/index.html", "docs/guide/playground.html",
-      "docs/reference/schedulers-textbook.html"]) {
+      "docs/gallery.html", "docs/reference/schedulers-textbook.html"]) {
       const page = await open(name, options);
       assert.deepEqual(await violations(page), [], name);
       assert.deepEqual(await tooWide(page), [], name);

@@ -3,6 +3,7 @@
 //! server. Scripts and style sheets of the report are shared.
 
 mod docs;
+mod gallery;
 
 use base64::Engine as _;
 use flate2::Compression;
@@ -67,6 +68,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'was
 /// Builds the site into `target/site`. Prints the size of each file.
 pub fn build(root: &Path, target: &Path) -> Result<(), String> {
     let module = simulator(root, target)?;
+    let program = program(target)?;
     let out = target.join("site");
     match fs::remove_dir_all(&out) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -81,7 +83,7 @@ pub fn build(root: &Path, target: &Path) -> Result<(), String> {
     site.page("playground.html", "Playground", &PLAYGROUND)?;
     site.page("exercises.html", "Exercises", &EXERCISES)?;
     site.page("index.html", "schedlab", &[])?;
-    site.documentation()?;
+    site.documentation(&program, &target.join("gallery"))?;
     site.write("notices.txt", &crate::notices::of(root, &[PACKAGE], TARGET)?)?;
     site.check_size()
 }
@@ -101,6 +103,15 @@ fn simulator(root: &Path, target: &Path) -> Result<Vec<u8>, String> {
     shrink.args(["--enable-reference-types"]).arg(&built).arg("-o").arg(&smaller);
     let is_smaller = shrink.current_dir(root).status().is_ok_and(|status| status.success());
     read(if is_smaller { &smaller } else { &built })
+}
+
+/// Builds the program, whose reports the gallery shows: as the tests do, which then have it.
+fn program(target: &Path) -> Result<PathBuf, String> {
+    if !crate::run(crate::cargo().args(["build", "--locked", "--package", "schedlab"])) {
+        return Err("the program for the gallery does not build".into());
+    }
+    let program = target.join("debug/schedlab");
+    program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
 }
 
 /// The site under construction.
@@ -138,7 +149,7 @@ impl Site {
     }
 
     /// The pages in docs/, the files that they show, and the index of the search.
-    fn documentation(&mut self) -> Result<(), String> {
+    fn documentation(&mut self, program: &Path, work: &Path) -> Result<(), String> {
         let mut files = Vec::new();
         listed(&self.root.join(DOCS), Path::new(""), &mut files)?;
         files.sort();
@@ -150,7 +161,15 @@ impl Site {
                 self.write_bytes(&place, &bytes)?;
                 continue;
             }
-            let page = docs::page(&path, &self.text(&place)?);
+            let mut text = self.text(&place)?;
+            if path == gallery::PAGE {
+                let made = gallery::make(&self.root, program, work, &text)?;
+                for (name, bytes) in made.files {
+                    self.write_bytes(&format!("{DOCS}/{name}"), &bytes)?;
+                }
+                text = made.text;
+            }
+            let page = docs::page(&path, &text);
             let up = "../".repeat(docs::depth(&page.address));
             let text = whole(&page.title, &up, &document(&page, &up));
             self.write(&format!("{DOCS}/{}", page.address), &text)?;
