@@ -202,11 +202,11 @@ pub fn agreement(scheduler: &Path, kernel: &str) -> String {
         }
     }
     let mut parts = vec![format!("{nr_agreeing} of {}", WORKLOADS.len())];
-    if nr_by_variation > 0 {
-        parts[0] += &format!(", {nr_by_variation} by own variation");
-    }
     if lanes.nr_cpus != "1" {
         parts[0] += &format!(" on {} CPUs", lanes.nr_cpus);
+    }
+    if nr_by_variation > 0 {
+        parts[0] += &format!(", {nr_by_variation} by own variation");
     }
     others.dedup_by_key(|text| text.split_once(": ").map(|(_, why)| why.to_owned()));
     parts.extend(others);
