@@ -17,9 +17,11 @@ pub const CALLBACK: u32 = 105;
 /// Instructions of a function without an entry in [`INSNS`].
 const USUAL: u32 = 30;
 
-/// A wait for a dispatch queue's lock, which finds no other CPU, and the search for the queue.
+/// A move from a dispatch queue: the search for the queue, its lock, the task's two lists.
 const MOVE: u32 = 370;
+/// A question about a dispatch queue: the search for it.
 const FIND_QUEUE: u32 = 210;
+/// An insertion, which takes place after the program.
 const INSERT: u32 = 90;
 const INSERT_VTIME: u32 = 155;
 /// A change of the mask of idle CPUs, or a search in it.
