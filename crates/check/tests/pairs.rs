@@ -42,8 +42,8 @@ const FOUND: [(&str, u64, &str); 26] = [
 /// Most lines of a small case.
 const LINES_MAX: usize = 10;
 
-/// Needs a limit that goes and comes back while a real-time task waits: crates/engine/tests/tune.rs
-/// shows it.
+/// Needs a limit that goes and comes back while a real-time task waits: tune.rs of the engine's
+/// tests shows it.
 const LATE: &str = "P13";
 
 /// The shape of cases before groups had CPUs and tunables changed: the seeds are of that time.

@@ -3,7 +3,7 @@
 //! a few lines that checks what it gets.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-#[path = "../../scx/tests/support/mod.rs"]
+#[path = "../../scx/tests/scx/support/mod.rs"]
 mod support;
 
 use schedlab_model::machine::{Shape, Topology};

@@ -2,7 +2,7 @@
 //! What a scheduler printed, and its maps and variables at the end of a run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-#[path = "../../scx/tests/support/mod.rs"]
+#[path = "../../scx/tests/scx/support/mod.rs"]
 mod support;
 
 use schedlab_scx::inspect::{Inspected, MapState, State, Value, Wanted, WantedMaps};

@@ -2,7 +2,7 @@
 //! Natively compiled schedulers at work: what they are offered, faults, many runs side by side.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-#[path = "../../scx/tests/support/mod.rs"]
+#[path = "../../scx/tests/scx/support/mod.rs"]
 mod support;
 
 use schedlab_model::program::ProgramBuilder;

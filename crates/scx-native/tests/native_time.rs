@@ -3,7 +3,7 @@
 //! `bpf_kinsn_ns`.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-#[path = "../../scx/tests/support/mod.rs"]
+#[path = "../../scx/tests/scx/support/mod.rs"]
 mod support;
 
 use schedlab_scx_native::{CompileOptions, NativeScheduler, find_clang};

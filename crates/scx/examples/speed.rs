@@ -5,7 +5,7 @@
 //! `cargo run --release -p schedlab-scx --example speed -- 1000`; under `valgrind --tool=callgrind`
 //! it tells instructions.
 
-#[path = "../tests/support/schedulers.rs"]
+#[path = "../tests/scx/support/schedulers.rs"]
 #[allow(dead_code, reason = "one scheduler is measured")]
 mod schedulers;
 

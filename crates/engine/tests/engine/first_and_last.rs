@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task takes at its start, at its first fork and when it finds a child that has exited;
+//! what a wait on an object takes; what starting the timer of a slice takes; and the visit of a
+//! task whose group has used its quota.
+
+use crate::common;
+
+use common::workloads::{burst, endless, nice, policy, task};
+use common::{Case, MS, timeline};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{
+    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, Machine, ObjectId, ObjectKind, ObjectSpec,
+    Op, Policy, SchedAttr, TaskSpec, Workload,
+};
+use schedlab_sched::registry::find;
+
+fn turns(scheduler: &str, workload: &Workload, costs: Costs, until_ns: Option<u64>) -> String {
+    let mut case = Case::new(workload, find(scheduler).expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = until_ns;
+    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn a_start_takes_time_of_tasks_that_no_other_one_forks() {
+    let costs = Costs { task_start_ns: 50_000, child_start_ns: 200_000, ..Costs::ZERO };
+    let parent = ProgramBuilder::new().run(MS).op(Op::Fork { task: 1 }).op(Op::JoinAll).build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let workload =
+        Workload::new("starts", vec![task("parent", policy(Policy::Fifo, 1), parent), child]);
+    assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 1.050000B 2.250000A 2.250000-");
+}
+
+#[test]
+fn a_first_fork_and_the_end_of_a_wait_for_children_take_time() {
+    let mut parent = ProgramBuilder::new();
+    for _ in 0..2 {
+        parent.op(Op::Fork { task: 1 }).op(Op::JoinAll);
+    }
+    let parent = parent.build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let workload =
+        Workload::new("forks", vec![task("parent", policy(Policy::Fifo, 1), parent), child]);
+    let costs = Costs { fork_ns: 400_000, first_fork_ns: 100_000, ..Costs::ZERO };
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0.500000B 1.500000A 1.900000C 2.900000A 2.900000-");
+    let costs = Costs { reap_ns: 60_000, ..Costs::ZERO };
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0B 1A 1.060000C 2.060000A 2.120000-");
+}
+
+#[test]
+fn a_futex_takes_more_than_a_system_call() {
+    let object = ObjectId(0);
+    let program = ProgramBuilder::new().run(MS).op(Op::SemPost { object }).run(MS).build();
+    let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(MS).build();
+    let tasks = vec![
+        task("waits", policy(Policy::Fifo, 1), waits),
+        task("posts", policy(Policy::Fifo, 1), program),
+    ];
+    let mut workload = Workload::new("futexes", tasks);
+    workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+    let costs = Costs { syscall_ns: 7_000, futex_ns: 6_000, block_ns: 17_000, ..Costs::ZERO };
+    // A's wait: 30 us before its switch. B's post: 13 us.
+    let found = turns("linux-6.12", &workload, costs, None);
+    assert_eq!(found, "0A 0.030000B 2.043000A 3.043000-");
+}
+
+/// The timer's time counts after a quarter of what starting it takes.
+#[test]
+fn a_slice_counts_from_the_start_of_its_timer() {
+    let workload = Workload::new("slices", vec![task("hog", nice(0), endless()); 3]);
+    let until = Some(3 * MS);
+    let costs = Costs { hrtick_ns: 20_000, ..Costs::ZERO };
+    let found = turns("linux-7.2", &workload, costs, until);
+    assert_eq!(found, "0A 0.705000B 1.410000C 2.115000A 2.820000B");
+    // From its expiry to the switch the slice goes on, and what is used of the next one is lost.
+    let later = Costs { hrtick_resched_ns: 10_000, ..costs };
+    let found = turns("linux-7.2", &workload, later, until);
+    assert_eq!(found, "0A 0.715000B 1.430000C 2.145000A 2.850000B");
+    // What it takes is CPU time of the task.
+    let workload = Workload::new("slices", vec![task("hog", nice(0), burst(600_000)); 2]);
+    assert_eq!(turns("linux-7.2", &workload, costs, None), "0A 0.620000B 1.220000-");
+    let plain = turns("linux-7.1", &workload, costs, None);
+    assert_eq!(plain, "0A 0.600000B 1.200000-");
+}
+
+/// A budget that reclaims lasts longer than its timer's time, so the timer starts again.
+#[test]
+fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
+    let deadline = DeadlineParams {
+        runtime_ns: 4 * MS,
+        deadline_ns: 40 * MS,
+        period_ns: 40 * MS,
+        reclaim: true,
+    };
+    let attr = SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() };
+    let workload = Workload::new("budgets", vec![task("reclaims", attr, burst(3 * MS))]);
+    let end = |hrtick_ns| turns("linux-7.2", &workload, Costs { hrtick_ns, ..Costs::ZERO }, None);
+    // The first timer would come after 4 ms: one start. Then one that comes within the burst.
+    assert_eq!((end(0).as_str(), end(14_000).as_str()), ("0A 3-", "0A 3.014000-"));
+    let longer = Workload::new("budgets", vec![task("reclaims", attr, burst(6 * MS))]);
+    let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 14_000, ..Costs::ZERO }, None);
+    let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
+    assert_eq!(plain, "0A 6-");
+    assert_eq!(found, "0A 6.023000-");
+}
+
+/// 1 ms in each 20 ms; a task uses 2.5 ms, sleeps for 2 ms and wakes while its group is in debt.
+#[test]
+fn a_task_of_a_throttled_group_visits_its_cpu_from_6_18_on() {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
+    let mut program = ProgramBuilder::new();
+    program.sleep(MS).run(2_500_000).sleep(2 * MS).run(2_500_000);
+    let program = program.build();
+    let mut workload = Workload::new("visits", vec![task("limited", attr, program)]);
+    let cpu_max = Some(CpuMax { quota_ns: MS, period_ns: 20 * MS, burst_ns: 0 });
+    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let with = |scheduler: &str, throttle_ns| {
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        let costs = Costs { throttle_ns, ..Costs::ZERO };
+        case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+        case.until_ns = Some(70 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    // Under 6.12 the queue takes a quota before the refill at time 0.
+    assert_eq!(with("linux-6.12", 30_000), "0A 0- 1A 3.500000- 20A 22.500000-");
+    assert_eq!(with("linux-7.2", 0), "0A 0- 1A 3.500000- 40A 42.500000-");
+    let visits = "0A 0- 1A 3.500000- 5.500000A 5.530000- 40A 42.500000-";
+    assert_eq!(with("linux-7.2", 30_000), visits);
+}
+
+/// Two hogs use up the 50 ms of the fair server at the tick of 52 ms, and its next 50 ms, which
+/// begin then, at 104 ms.
+#[test]
+fn a_tick_that_begins_a_period_of_the_fair_server_takes_longer() {
+    // Without a task that may starve others there is no server.
+    let rt = task("rt", policy(Policy::Fifo, 1), ProgramBuilder::new().sleep(1_000 * MS).build());
+    let hog = task("hog", nice(0), burst(120 * MS));
+    let workload = Workload::new("hogs", vec![hog.clone(), hog, rt]);
+    let costs = Costs { server_refill_ns: 4_000, ..Costs::ZERO };
+    let with = |costs| turns("linux-6.12", &workload, costs, Some(110 * MS));
+    let (plain, later) = (with(Costs::ZERO), with(costs));
+    assert!(plain.contains(" 48A 52B ") && plain.contains(" 104A "), "{plain}");
+    assert!(later.contains(" 48A 52.004000B ") && later.contains(" 104.004000B "), "{later}");
+}

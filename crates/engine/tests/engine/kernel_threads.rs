@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads of the kernel: when they come, and that the tasks of a workload stay what they are.
+
+use crate::common;
+
+use common::workloads::{burst, endless, nice, task};
+use common::{Case, MS, Run, timeline};
+use schedlab_model::machine::{KernelThread, ThreadWakes};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{Amount, Costs, Machine, Nanos, Op, TaskId, TaskSpec, Workload};
+use schedlab_sched::registry::find;
+
+fn periodic(first_ns: Nanos, period_ns: Nanos) -> KernelThread {
+    let wakes = ThreadWakes::Periodic { first_ns, period_ns };
+    KernelThread { name: "kcompactd0".into(), wakes, rt_priority: 0, run_ns: 30_000 }
+}
+
+fn rcu() -> KernelThread {
+    let wakes = ThreadWakes::AfterExit { ticks: 2 };
+    KernelThread { name: "rcu_preempt".into(), wakes, rt_priority: 0, run_ns: 30_000 }
+}
+
+fn run(tasks: Vec<TaskSpec>, threads: Vec<KernelThread>, until_ns: Option<Nanos>) -> Run {
+    let workload = Workload::new("threads", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { threads, costs: Costs::ZERO, ..case.machine };
+    case.until_ns = until_ns;
+    case.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A is the thread. It waits until the turn of C is protected no more, and comes before B.
+#[test]
+fn a_visit_comes_at_the_end_of_a_turn() {
+    let hogs = || vec![task("hog", nice(0), endless()); 2];
+    assert_eq!(timeline(&run(hogs(), vec![], Some(15 * MS))), "0A 4B 8A 12B");
+    let found = timeline(&run(hogs(), vec![periodic(6 * MS, 100 * MS)], Some(11 * MS)));
+    assert_eq!(found, "0B 4C 8A 8.030000B");
+}
+
+/// A is the thread: tasks released at the same time begin after it, though they are fair.
+#[test]
+fn a_real_time_visit_at_the_release_comes_first() {
+    let wakes = ThreadWakes::Once { at_ns: 0 };
+    let first = KernelThread { wakes, rt_priority: 99, ..rcu() };
+    let hogs = vec![task("hog", nice(0), endless()); 2];
+    let found = timeline(&run(hogs, vec![first], Some(13 * MS)));
+    assert_eq!(found, "0A 0.030000B 4C 8B 12C");
+}
+
+/// Nobody checks for stalls of a scheduler for sched_ext where there is none.
+#[test]
+fn a_thread_that_checks_for_stalls_does_not_come_under_the_kernels_own_class() {
+    let wakes = ThreadWakes::AtChecks { after_ns: MS };
+    let checks = KernelThread { wakes, ..rcu() };
+    let hogs = || vec![task("hog", nice(0), endless()); 2];
+    let found = timeline(&run(hogs(), vec![checks], Some(15 * MS)));
+    assert_eq!(found, "0B 4C 8B 12C");
+}
+
+#[test]
+fn a_periodic_thread_keeps_its_times() {
+    let idle = TaskSpec { release_ns: Amount::Constant(0), ..task("a", nice(0), burst(7 * MS)) };
+    let found = timeline(&run(vec![idle], vec![periodic(MS, 2 * MS)], None));
+    // The run ends with its task, not with the thread.
+    assert_eq!(found, "0B 1A 1.030000B 3A 3.030000B 5A 5.030000B 7A 7.030000B 7.120000-");
+}
+
+/// The first task ends at 5 ms: RCU's thread comes at the ticks of 8 and 12 ms, and no more.
+#[test]
+fn an_exit_is_followed_by_two_visits() {
+    let tasks = || vec![task("a", nice(0), burst(3 * MS)), task("b", nice(0), burst(19 * MS))];
+    let found = timeline(&run(tasks(), vec![rcu()], None));
+    let visits: Vec<&str> = found.split(' ').filter(|turn| turn.ends_with('A')).collect();
+    assert_eq!(visits, ["4A", "8A"], "{found}");
+    assert_eq!(timeline(&run(tasks(), vec![], None)), "0A 3B 22-");
+}
+
+/// Amounts of forked tasks come from the same random streams with and without threads.
+#[test]
+fn tasks_draw_the_same_amounts() {
+    let child =
+        ProgramBuilder::new().op(Op::Run(Amount::Uniform { low: MS, high: 9 * MS })).build();
+    let mut parent = ProgramBuilder::new();
+    parent.run(MS).op(Op::Fork { task: 1 }).op(Op::Fork { task: 1 }).op(Op::JoinAll);
+    let parent = parent.build();
+    let tasks = || {
+        let forked = TaskSpec { instances: 0, ..task("child", nice(0), child.clone()) };
+        vec![task("parent", nice(0), parent.clone()), forked]
+    };
+    let used = |threads: Vec<KernelThread>| {
+        let nr_hidden = threads.len() as u32;
+        let found = run(tasks(), threads, None);
+        let mut ran = vec![0; 3];
+        let mut since = (0, None::<TaskId>);
+        for event in &found.trace.events {
+            if let schedlab_model::EventKind::Switch { prev, next, .. } = event.kind {
+                if let Some(task) = prev.and_then(|task| task.0.checked_sub(nr_hidden)) {
+                    ran[task as usize] += event.time_ns - since.0;
+                }
+                since = (event.time_ns, next);
+            }
+        }
+        ran
+    };
+    let alone = used(vec![]);
+    assert!(alone[1] != alone[2] && alone[1] > MS, "{alone:?}");
+    assert_eq!(used(vec![periodic(2 * MS, 3 * MS), rcu()]), alone);
+}
+
+#[test]
+fn a_thread_leaves_time_for_tasks() {
+    let check = |thread| Machine { threads: vec![thread], ..Machine::flat(1) }.check();
+    assert_eq!(check(rcu()), Ok(()));
+    let error = check(KernelThread { run_ns: 60_000, ..periodic(0, 100_000) }).unwrap_err();
+    assert!(error.contains("60000 ns of every 100000 ns"), "{error}");
+    let error = check(KernelThread { rt_priority: 100, ..rcu() }).unwrap_err();
+    assert!(error.contains("`rt_priority` is 100: allowed is 0 to 99"), "{error}");
+    assert!(check(KernelThread { run_ns: 0, ..rcu() }).unwrap_err().contains("1 and more"));
+}

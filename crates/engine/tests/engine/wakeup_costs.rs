@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What lies between a timer and the switch to the task that it wakes (`timer_wakeup_ns`,
+//! `wakeup_switch_ns`), and between a call that blocks and the switch (`block_ns`).
+
+use crate::common;
+
+use common::workloads::{burst, bursts, endless, nice, policy, task};
+use common::{Case, MS, Run, timeline};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{
+    Costs, EventKind, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt,
+    TaskSpec, Workload,
+};
+use schedlab_sched::registry::find;
+
+const DELAY: Nanos = 27_000;
+const SWITCH: Nanos = 15_000;
+
+fn run(tasks: Vec<TaskSpec>, costs: Costs, until_ns: Nanos) -> Run {
+    let workload = Workload::new("costs", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = Some(until_ns);
+    case.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn costs() -> Costs {
+    Costs { timer_delay_ns: DELAY, wakeup_switch_ns: SWITCH, ..Costs::ZERO }
+}
+
+/// A real-time task that runs 1 ms and sleeps 2 ms, twice; it is named first.
+fn sleeper() -> TaskSpec {
+    task("sleeper", policy(Policy::Fifo, 1), bursts(2, MS, 2 * MS))
+}
+
+fn wakeups(run: &Run) -> Vec<Nanos> {
+    let is_it = |kind: &EventKind| matches!(kind, EventKind::Wakeup { .. });
+    let events = run.trace.events.iter().filter(|event| is_it(&event.kind));
+    events.map(|event| event.time_ns).collect()
+}
+
+/// The switch comes when the delay of the timer is over, the wake-up before it, and the task that
+/// runs meanwhile does no work in between.
+#[test]
+fn a_woken_task_is_runnable_before_it_runs() {
+    let hog = || task("hog", nice(0), burst(6 * MS));
+    let found = run(vec![sleeper(), hog()], costs(), 9 * MS);
+    // The first start is a wake-up as well.
+    let turns = timeline(&found);
+    assert!(turns.starts_with("0.015000A 1.015000B 3.042000A 4.042000B"), "{turns}");
+    assert!(turns.ends_with("8.045000-"), "{turns}");
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+    // The same switches without the cost, but the wake-up and the switch are one, and the hog has
+    // worked until then.
+    let at_once = Costs { wakeup_switch_ns: 0, ..costs() };
+    let found = run(vec![sleeper(), hog()], at_once, 9 * MS);
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+    assert!(timeline(&found).starts_with("0A 1B 3.027000A 4.027000B"), "{}", timeline(&found));
+}
+
+#[test]
+fn an_idle_cpu_switches_later_too() {
+    let found = run(vec![sleeper()], costs(), 9 * MS);
+    let turns = timeline(&found);
+    assert!(turns.starts_with("0.015000A 1.015000- 3.042000A 4.042000-"), "{turns}");
+    assert_eq!(wakeups(&found)[0], 3 * MS + DELAY);
+}
+
+#[test]
+fn a_timer_takes_time_from_whoever_runs() {
+    let end = |timer_wakeup_ns| {
+        let idle = TaskSpec { ..task("idle", policy(Policy::Idle, 0), bursts(9, MS, MS)) };
+        let first = task("hog", policy(Policy::Fifo, 1), burst(5 * MS));
+        let costs = Costs { timer_wakeup_ns, ..Costs::ZERO };
+        let late = TaskSpec { release_ns: schedlab_model::Amount::Constant(1_500_000), ..first };
+        timeline(&run(vec![idle, late], costs, 8 * MS))
+    };
+    // The idle task sleeps from 1 to 2 ms, and wakes while the hog runs.
+    assert_eq!(end(0), "0A 1- 1.500000B 6.500000A 7.500000-");
+    assert_eq!(end(20_000), "0A 1- 1.500000B 6.520000A 7.520000-");
+}
+
+/// The time of a sleep passes on the way to the switch. A shorter one ends right after the switch.
+#[test]
+fn a_sleep_begins_before_the_switch() {
+    let costs = Costs { block_ns: 17_000, ..Costs::ZERO };
+    let sleeps = |ns| task("a", policy(Policy::Fifo, 1), bursts(2, MS, ns));
+    let hog = task("hog", policy(Policy::Idle, 0), endless());
+    let turns = |ns| timeline(&run(vec![sleeps(ns), hog.clone()], costs, 4 * MS));
+    assert!(turns(MS).starts_with("0A 1.017000B 2A 3.017000B"), "{}", turns(MS));
+    assert!(turns(10_000).starts_with("0A 1.017000B 1.017001A 2.034001B"), "{}", turns(10_000));
+}
+
+/// The task after one that blocks pays for its dequeue, one after a preempted task does not.
+#[test]
+fn the_next_task_pays_for_the_dequeue() {
+    let costs = Costs { block_switch_ns: 9_000, ..Costs::ZERO };
+    let sleeper = task("a", policy(Policy::Fifo, 1), bursts(2, MS, MS));
+    let hog = task("hog", policy(Policy::Idle, 0), burst(2 * MS));
+    let turns = timeline(&run(vec![sleeper, hog], costs, 9 * MS));
+    assert_eq!(turns, "0A 1B 2A 3B 4A 4B 4.027000-");
+}
+
+/// A task that yields uses the time up, but no longer delays the others.
+#[test]
+fn a_yield_costs_its_caller() {
+    let mut program = ProgramBuilder::new();
+    program.run(MS).op(Op::Yield).run(MS);
+    let costs = Costs { block_ns: 17_000, ..Costs::ZERO };
+    let found = run(vec![task("a", nice(0), program.build())], costs, 4 * MS);
+    assert_eq!(timeline(&found), "0A 2.017000-");
+}
+
+/// What a call that blocks takes passes before its task waits, not when it runs again.
+#[test]
+fn a_wait_takes_its_time_before_the_switch() {
+    let object = ObjectId(0);
+    let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(MS).build();
+    let posts = ProgramBuilder::new().run(2 * MS).op(Op::SemPost { object }).run(MS).build();
+    let tasks = vec![task("a", policy(Policy::Fifo, 1), waits), task("b", nice(0), posts)];
+    let mut workload = Workload::new("costs", tasks);
+    workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+    let turns = |block_ns| {
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let costs = Costs { block_ns, syscall_ns: 7_000, ..Costs::ZERO };
+        case.machine = Machine { costs, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let paid = turns(17_000);
+    assert!(paid.starts_with("0A 0.024000B 2.024000A 3.0"), "{paid}");
+    // Without such costs the call is paid when the task runs again.
+    assert!(turns(0).starts_with("0A 0B 2A 3.007000B"), "{}", turns(0));
+}
+
+/// An exit wakes the parent before its last part, which no wake-up of a fair task interrupts.
+#[test]
+fn an_exit_goes_on_after_the_parent_is_awake() {
+    let mut parent = ProgramBuilder::new();
+    parent.op(Op::Fork { task: 1 }).op(Op::JoinAll).run(MS);
+    let child = TaskSpec { instances: 0, ..task("child", nice(0), burst(2 * MS)) };
+    let tasks = vec![task("parent", nice(0), parent.build()), child];
+    let workload = Workload::new("costs", tasks);
+    let run = |scheduler: &str, preempt: Preempt, wakeup_switch_ns: Nanos| {
+        let costs =
+            Costs { exit_ns: 300_000, exit_after_ns: 100_000, wakeup_switch_ns, ..Costs::ZERO };
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        case.machine = Machine { costs, preempt, ..case.machine };
+        case.run().unwrap_or_else(|error| panic!("{error}"))
+    };
+    for (scheduler, preempt) in [
+        ("linux-6.12", Preempt::Voluntary),
+        ("linux-6.12", Preempt::None),
+        ("linux-6.18", Preempt::Lazy),
+    ] {
+        let found = run(scheduler, preempt, 0);
+        assert_eq!(wakeups(&found), [2_200_000]);
+        assert!(timeline(&found).contains("2.300000A"), "{}", timeline(&found));
+        // It ends with its last turn, though the parent asked for the CPU before.
+        for found in [found, run(scheduler, preempt, 15_000)] {
+            let is_turn = |event: &&schedlab_model::Event| {
+                let to =
+                    |next: Option<schedlab_model::TaskId>| next.is_some_and(|task| task.0 == 1);
+                matches!(event.kind, schedlab_model::EventKind::Switch { next, .. } if to(next))
+            };
+            let nr_turns = found.trace.events.iter().filter(is_turn).count();
+            assert_eq!(nr_turns, 1, "{scheduler}: {}", timeline(&found));
+        }
+    }
+}
