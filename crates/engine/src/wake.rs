@@ -8,8 +8,8 @@ use crate::locks::LateWake;
 use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
-use schedlab_model::{CpuId, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink};
-use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
+use schedlab_model::{Comm, CpuId, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink};
+use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 use std::sync::Arc;
 

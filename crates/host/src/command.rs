@@ -221,7 +221,7 @@ pub(crate) fn play(
         return Err(HostError::Input("the plan has no command".into()));
     };
     let (attr, copies, cpus) = (**attr, *copies, plan.cpus);
-    let memory = RunMemory::new(copies)
+    let memory = RunMemory::new(copies, 1)
         .map_err(|error| HostError::system("memory shared with the copies", &error))?;
     let watch = Watch::start(&cpus);
     let names = CommandNames { command: name, copies };

@@ -107,7 +107,7 @@ impl HostLane {
             workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::SetAttr(_))));
         let slots = arrivals.len() as u32 + if forks { FORKS_MAX } else { 0 };
         let no_memory = |error| HostError::system("memory shared with the tasks", &error);
-        let memory = RunMemory::new(slots).map_err(no_memory)?;
+        let memory = RunMemory::new(slots, workload.tasks.len() as u32).map_err(no_memory)?;
         let objects = Objects::new(&workload, slots).map_err(no_memory)?;
         let has_ceilings = workload.objects.iter().any(|object| {
             matches!(object.kind, ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { .. } })

@@ -27,10 +27,9 @@ use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
 use release::Release;
-use schedlab_model::{CgroupSpec, Change, CpuMask};
+use schedlab_model::{CgroupSpec, Change, Comm, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
-use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::IntoRawFd;
@@ -38,7 +37,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Name of the launcher's process.
-pub const LAUNCHER_NAME: &CStr = c"schedlab-launch";
+pub const LAUNCHER_NAME: &str = "schedlab-launch";
 
 /// Longest time in which tasks must be ready (ns).
 const SETUP_LIMIT_NS: u64 = 60_000_000_000;
@@ -77,7 +76,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     let [log, output] = outputs.unwrap_or([control; 2]);
     let alarm = memory.header().alarm().unwrap_or(control);
     sys::close_others(&[control, log, output, alarm]);
-    sys::set_name(LAUNCHER_NAME);
+    sys::set_name(Comm::new(LAUNCHER_NAME));
     let started = sys::new_process_group().and_then(|()| sys::become_subreaper(true));
     let signals = started.and_then(|()| sys::end_signals_fd());
     let signals = match signals {

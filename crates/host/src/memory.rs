@@ -144,6 +144,8 @@ pub struct Slot {
     pub spec: AtomicU32,
     /// Slot of its parent; `u32::MAX` for the launcher.
     pub parent: AtomicU32,
+    /// How many tasks of its description were forked before it; 0 for the launcher's.
+    pub nth: AtomicU32,
     /// Futex word: 0 hold, 1 go. Tasks released together are moved to the word of the first of
     /// them.
     pub go: AtomicU32,
@@ -339,20 +341,39 @@ impl Marker<'_> {
 pub struct RunMemory {
     map: SharedMap,
     slots_max: u32,
+    /// Number of descriptions. A counter of forked tasks for each follows the slots.
+    nr_specs: u32,
 }
 
 impl RunMemory {
     const SLOTS_AT: usize = size_of::<RunHeader>();
 
-    /// Memory for up to `slots_max` tasks.
-    pub fn new(slots_max: u32) -> io::Result<Self> {
-        let len = Self::SLOTS_AT + slots_max as usize * (size_of::<Slot>() + size_of::<MarkRing>());
-        Ok(Self { map: SharedMap::new(len)?, slots_max })
+    /// Memory for up to `slots_max` tasks of `nr_specs` descriptions.
+    pub fn new(slots_max: u32, nr_specs: u32) -> io::Result<Self> {
+        let len =
+            Self::marks_from(slots_max, nr_specs) + slots_max as usize * size_of::<MarkRing>();
+        Ok(Self { map: SharedMap::new(len)?, slots_max, nr_specs })
+    }
+
+    fn forked_from(slots_max: u32) -> usize {
+        Self::SLOTS_AT + slots_max as usize * size_of::<Slot>()
+    }
+
+    fn marks_from(slots_max: u32, nr_specs: u32) -> usize {
+        let end = Self::forked_from(slots_max) + nr_specs as usize * size_of::<AtomicU32>();
+        end.next_multiple_of(align_of::<MarkRing>())
     }
 
     fn marks_at(&self, index: u32) -> usize {
-        let slots = self.slots_max as usize * size_of::<Slot>();
-        Self::SLOTS_AT + slots + index as usize * size_of::<MarkRing>()
+        Self::marks_from(self.slots_max, self.nr_specs) + index as usize * size_of::<MarkRing>()
+    }
+
+    /// Number of tasks of a description that were forked so far.
+    fn nr_forked(&self, spec: u32) -> &AtomicU32 {
+        assert!(spec < self.nr_specs);
+        let at = Self::forked_from(self.slots_max) + spec as usize * size_of::<AtomicU32>();
+        // SAFETY: an atomic, for which zero is valid.
+        unsafe { self.map.at(at) }
     }
 
     /// The state of the run.
@@ -398,6 +419,10 @@ impl RunMemory {
         let slot = self.slot(index);
         slot.spec.store(spec, Ordering::Relaxed);
         slot.parent.store(parent, Ordering::Relaxed);
+        if parent != u32::MAX {
+            let nth = self.nr_forked(spec).fetch_add(1, Ordering::Relaxed);
+            slot.nth.store(nth, Ordering::Relaxed);
+        }
         slot.state.store(slot_state::FORKING, Ordering::Release);
         Some(index)
     }
@@ -414,7 +439,7 @@ mod tests {
 
     #[test]
     fn marks_come_out_as_they_went_in_and_losses_are_counted() {
-        let memory = RunMemory::new(3).unwrap();
+        let memory = RunMemory::new(3, 1).unwrap();
         let ring = memory.marks(2);
         for phase in 0..MARKS_PER_TASK as u32 + 5 {
             ring.push(Mark::Phase(phase));
@@ -439,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_ring_that_is_half_full_calls_its_reader_before_marks_are_lost() {
-        let memory = RunMemory::new(1).unwrap();
+        let memory = RunMemory::new(1, 1).unwrap();
         let alarm = sys::event_counter(0).unwrap();
         memory.header().set_alarm(alarm);
         let is_called = || {
@@ -464,7 +489,7 @@ mod tests {
 
     #[test]
     fn populated_pages_are_there() {
-        let memory = RunMemory::new(4).unwrap();
+        let memory = RunMemory::new(4, 1).unwrap();
         memory.populate(1, true);
         let start = std::ptr::from_ref(memory.marks(1)) as usize / sys::page_size();
         let pages = size_of::<MarkRing>() / sys::page_size();
@@ -477,16 +502,22 @@ mod tests {
 
     #[test]
     fn slots_run_out_instead_of_overflowing() {
-        let memory = RunMemory::new(2).unwrap();
+        let memory = RunMemory::new(3, 6).unwrap();
         assert_eq!(memory.allocate(4, u32::MAX), Some(0));
         assert_eq!(memory.allocate(5, 0), Some(1));
+        assert_eq!(memory.allocate(5, 1), Some(2));
         assert_eq!(memory.allocate(5, 0), None);
-        assert_eq!((memory.nr_slots(), memory.slot(1).spec.load(Ordering::Relaxed)), (2, 5));
+        let of_slots = |word: fn(&Slot) -> &AtomicU32| {
+            (0..3).map(|index| word(memory.slot(index)).load(Ordering::Relaxed)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_slots(|slot| &slot.spec), [4, 5, 5]);
+        assert_eq!(of_slots(|slot| &slot.nth), [0, 0, 1]);
+        assert_eq!(memory.nr_slots(), 3);
     }
 
     #[test]
     fn the_first_error_stays() {
-        let memory = RunMemory::new(1).unwrap();
+        let memory = RunMemory::new(1, 1).unwrap();
         memory.header().fail("first");
         memory.header().fail("second");
         assert_eq!(memory.header().error().as_deref(), Some("first"));

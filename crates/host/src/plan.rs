@@ -7,7 +7,9 @@ use crate::pace::Pace;
 use crate::program::ProgramPlan;
 use crate::sys::ExecImage;
 use crate::tunables::Tunables;
-use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
+use schedlab_model::{
+    Arrival, Comm, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload,
+};
 use std::path::PathBuf;
 
 /// Where a command's output goes.
@@ -147,6 +149,16 @@ impl RunPlan {
                 arrivals.get(index as usize).map_or(0, |arrival| arrival.release_ns)
             }
             Work::Command { .. } => 0,
+        }
+    }
+
+    /// Name that the launcher's task `index` has in the kernel.
+    pub fn comm(&self, index: u32) -> Comm {
+        match &self.work {
+            Work::Tasks { arrivals, .. } => arrivals
+                .get(index as usize)
+                .map_or_else(Comm::default, |arrival| Comm::new(&arrival.name)),
+            Work::Command { .. } => Comm::default(),
         }
     }
 

@@ -398,7 +398,7 @@ pub fn run(
     sys::write_byte(launcher.control);
     let mut has_begun = false;
     let mut rounds = Rounds::of(plan.pace);
-    let mut own = vec![(launcher.pid, LAUNCHER_NAME.to_string_lossy().into_owned())];
+    let mut own = vec![(launcher.pid, LAUNCHER_NAME.to_string())];
     loop {
         let is_over = launcher.has_ended();
         let watermark_ns = if is_over {

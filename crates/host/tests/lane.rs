@@ -15,7 +15,9 @@ use schedlab_model::{
 };
 use schedlab_run::{Code, Keep, Lane, LaneKind, RunRequest};
 use schedlab_testing::skip;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn on_cpu0(workload: Workload) -> HostRequest {
     let cpus = schedlab_host::allowed_cpus().first_cpu().map(CpuMask::only).unwrap();
@@ -461,4 +463,43 @@ fn memory_and_working_sets_are_touched() {
     assert!(run[2] > 1_000_000, "64 MB take more than a ms: {run:?}");
     assert_eq!(outcome.tasks[3].requested_ns, 40_000_000);
     assert!((40_000_000..80_000_000).contains(&run[3]), "{run:?}");
+}
+
+/// Names in the kernel are those of the trace, for forked tasks too.
+#[test]
+fn tasks_are_called_in_the_kernel_as_in_the_trace() {
+    let mut parent = ProgramBuilder::new().run(100_000).build();
+    parent.ops.extend([Op::Fork { task: 1 }, Op::Fork { task: 1 }, Op::JoinAll]);
+    let mut named = TaskSpec::new("nm-parent", parent);
+    named.instances = 2;
+    let mut child =
+        TaskSpec::new("nm-child-long", ProgramBuilder::new().sleep(150_000_000).build());
+    child.instances = 0;
+    let request = HostRequest::new(Workload::new("w", vec![named, child]), 1);
+    let is_over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let names = scope.spawn(|| {
+            let mut seen = BTreeSet::new();
+            while !is_over.load(Ordering::Relaxed) {
+                seen.extend(names_that_begin_with("nm-"));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            seen
+        });
+        let (outcome, _) = play(&request);
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(outcome.tasks.len(), 6);
+        names.join().unwrap()
+    });
+    // The kernel keeps 15 bytes.
+    let children = (0..4).map(|nth| format!("nm-child-long-{nth}"));
+    let parents = (0..2).map(|nth| format!("nm-parent-{nth}"));
+    assert_eq!(seen, children.chain(parents).collect());
+}
+
+/// Names of processes that begin with `prefix`.
+fn names_that_begin_with(prefix: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let names = processes.filter_map(|dir| std::fs::read_to_string(dir.path().join("comm")).ok());
+    names.map(|name| name.trim().to_string()).filter(|name| name.starts_with(prefix)).collect()
 }

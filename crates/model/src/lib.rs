@@ -8,6 +8,7 @@
 
 pub mod arrivals;
 pub mod attr;
+pub mod comm;
 pub mod cpumask;
 pub mod expect;
 pub mod ids;
@@ -26,6 +27,7 @@ pub mod workload;
 
 pub use arrivals::Arrival;
 pub use attr::{DeadlineParams, Policy, SchedAttr};
+pub use comm::Comm;
 pub use cpumask::CpuMask;
 pub use expect::{Comparison, Expectation, Subject};
 pub use ids::{CgroupId, CpuId, ObjectId, TaskId};

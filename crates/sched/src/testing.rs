@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shared helpers for the unit tests of the Linux schedulers.
 
-use crate::boundary::core::{Comm, Core, Task, TaskState};
+use crate::boundary::core::{Core, Task, TaskState};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr};
+use schedlab_model::{CgroupSpec, Comm, CpuId, Machine, SchedAttr};
 use std::sync::Arc;
 
 /// The state at the start of a run on `machine`.

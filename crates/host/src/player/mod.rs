@@ -31,7 +31,7 @@ use buffers::Buffers;
 use objects::Goes;
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Interpreter, ObjectId, Op, Program, SchedAttr, Step, TaskId, TaskSpec, TimerMode,
+    Comm, Interpreter, ObjectId, Op, Program, SchedAttr, Step, TaskId, TaskSpec, TimerMode,
 };
 use std::io;
 use std::sync::atomic::Ordering;
@@ -192,6 +192,7 @@ pub fn run_released(
 ) -> ! {
     let slot = memory.slot(index);
     let launcher_pid = sys::getppid();
+    sys::set_name(plan.comm(index));
     let spec = slot.spec.load(Ordering::Relaxed);
     let program = plan.program(spec);
     plan.objects.close_unused(None, spec);
@@ -440,6 +441,8 @@ impl<'a> Player<'a> {
             sys::close(epoll);
         }
         let spec = slot.spec.load(Ordering::Relaxed);
+        let nth = slot.nth.load(Ordering::Relaxed);
+        sys::set_name(Comm::of_forked(self.plan.spec_name(spec), nth));
         let parent = self.memory.slot(self.index).spec.load(Ordering::Relaxed);
         self.plan.objects.close_unused(Some(parent), spec);
         let wanted = self.plan.attr(spec);

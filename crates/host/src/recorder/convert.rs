@@ -149,7 +149,6 @@ pub struct Converter<'a> {
     /// Task number by pid.
     numbers: PidTable,
     announced: Vec<String>,
-    forked: Vec<u32>,
     /// Slots, from `nr_launched` on, whose creation was seen in the trace.
     is_created: Vec<bool>,
     nr_launched: u32,
@@ -190,7 +189,6 @@ impl<'a> Converter<'a> {
             sink: Reorder::new(sink),
             numbers: PidTable::default(),
             announced: Vec::new(),
-            forked: Vec::new(),
             is_created: Vec::new(),
             nr_launched,
             has_slots,
@@ -232,14 +230,7 @@ impl<'a> Converter<'a> {
             let number = self.announced.len() as u32;
             let slot = self.memory.slot(number);
             let spec = slot.spec.load(Ordering::Relaxed);
-            let mut nth = 0;
-            if number >= self.nr_launched {
-                if self.forked.len() <= spec as usize {
-                    self.forked.resize(spec as usize + 1, 0);
-                }
-                nth = self.forked[spec as usize];
-                self.forked[spec as usize] += 1;
-            }
+            let nth = slot.nth.load(Ordering::Relaxed);
             let mut info = self.names.task(number, spec, nth);
             info.pid = slot.pid.load(Ordering::Acquire);
             self.add(info);
@@ -563,7 +554,7 @@ mod tests {
         items: &[(u64, Item)],
         reaped: &[u32],
     ) -> (MemorySink, Vec<TraceAccount>, u64) {
-        let memory = RunMemory::new(2).unwrap();
+        let memory = RunMemory::new(2, 1).unwrap();
         for task in 0..2 {
             memory.allocate(0, u32::MAX).unwrap();
             memory.slot(task).pid.store(100 + task, Ordering::Release);
@@ -612,7 +603,7 @@ mod tests {
 
     #[test]
     fn other_tasks_count_within_the_run_only() {
-        let memory = RunMemory::new(2).unwrap();
+        let memory = RunMemory::new(2, 1).unwrap();
         let mut sink = MemorySink::default();
         let mut converter = Converter::new(&memory, &Numbered, &mut sink, 0, true);
         converter.begin(1_000, None);

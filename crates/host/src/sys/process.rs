@@ -2,6 +2,7 @@
 //! Processes: creating, waiting for and ending them, and their rights.
 
 use super::check;
+use schedlab_model::Comm;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::path::Path;
@@ -218,10 +219,11 @@ pub fn timer_slack_ns() -> u64 {
     unsafe { libc::prctl(libc::PR_GET_TIMERSLACK).max(0) as u64 }
 }
 
-/// Sets the name shown by ps (the first 15 bytes).
-pub fn set_name(name: &CStr) {
-    // SAFETY: a valid C string; the kernel copies at most 16 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+/// Sets the name of the calling thread, which ps shows and sched_ext schedulers see.
+pub fn set_name(name: Comm) {
+    let bytes = name.to_bytes_with_nul();
+    // SAFETY: 16 bytes with a zero at the end; the kernel copies at most 16.
+    unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
 }
 
 const CAP_SYS_NICE: u32 = 23;

@@ -8,7 +8,7 @@
 use crate::boundary::flags::WakeFlags;
 use schedlab_model::random::Stream;
 use schedlab_model::{
-    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
+    CgroupSpec, Comm, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
     time::tick_nsec,
 };
 use std::sync::Arc;
@@ -24,32 +24,6 @@ pub enum TaskState {
     BlockedIo,
     /// Has exited.
     Dead,
-}
-
-/// The name of a task as the kernel keeps it: at most 15 bytes (`TASK_COMM_LEN`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Comm {
-    bytes: [u8; 15],
-    len: u8,
-}
-
-impl Comm {
-    /// The name, cut to 15 bytes at the end of a character.
-    pub fn new(name: &str) -> Self {
-        let mut comm = Self::default();
-        let mut end = name.len().min(comm.bytes.len());
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        comm.bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
-        comm.len = end as u8;
-        comm
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
-    }
 }
 
 /// The state of a task that all classes can read.
@@ -810,14 +784,6 @@ impl Core {
 mod tests {
     use super::*;
     use schedlab_model::random::Purpose;
-
-    #[test]
-    fn a_name_is_cut_between_characters() {
-        assert_eq!(Comm::new("hog-0").as_str(), "hog-0");
-        assert_eq!(Comm::new("0123456789abcdef").as_str(), "0123456789abcde");
-        assert_eq!(Comm::new("0123456789abcd\u{e9}").as_str(), "0123456789abcd");
-        assert_eq!(Comm::default().as_str(), "");
-    }
 
     #[test]
     fn timers_are_taken_in_the_order_in_which_they_were_asked_for() {

@@ -6,8 +6,10 @@
 #![allow(dead_code)] // each test file uses a part
 
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
-use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
+use schedlab_model::{
+    CgroupId, CgroupSpec, Comm, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId,
+};
+use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::fair::{FairClass, rules::Rules};
 use schedlab_sched::kernels::{MODELS, Model};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Options, SchedClass, WakeFlags, WakeKind};

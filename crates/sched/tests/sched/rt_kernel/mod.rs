@@ -8,9 +8,9 @@
 
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
+    CgroupSpec, Comm, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
 };
-use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
+use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::deadline::fair_server::StopRule;
 use schedlab_sched::deadline::{DlClass, DlOptions};
 use schedlab_sched::rt::{Bandwidth, RtClass, RtOptions};
