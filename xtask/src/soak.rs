@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask soak` and `make soak`: searches that take too long for every test run.
 //!
-//! First `schedlab check` tries random workloads under every modelled scheduler, and must find the
-//! known bug of every model that has one on purpose. Then hackbench
-//! runs for a long time under every scheduler of bpf/scx in guests, to check that the kernel never
-//! ejects one.
+//! First every modelled scheduler runs every small case of the engine's tests. Then `schedlab
+//! check` tries random workloads under each, and must find the known bug of every model that has
+//! one on purpose. Last, hackbench runs for a long time under every scheduler of bpf/scx in guests,
+//! to check that the kernel never ejects one.
 //!
 //! Each scheduler is loaded once and then schedules hackbench repeatedly: on one CPU with counted
 //! time, and on several CPUs with the host's time. If the kernel ejects one (a task that waited for
@@ -125,9 +125,23 @@ impl Soak {
         Ok(failed)
     }
 
+    /// Runs all small cases under all schedulers, of which the tests run a third.
+    fn exhaust(&self) -> Vec<String> {
+        if self.seeds == 0 {
+            return Vec::new();
+        }
+        let mut test = crate::cargo();
+        test.args(["test", "--workspace", "--test", "engine", "--", "exhaustive::", "--nocapture"]);
+        match crate::run(test.env("SCHEDLAB_SOAK", "1")) {
+            true => Vec::new(),
+            false => vec!["small cases break rules of the conformance suite".into()],
+        }
+    }
+
     /// Runs all schedulers. Returns a line for each that failed.
     pub fn run(&self, program: &Path) -> Result<Vec<String>, String> {
-        let mut failed = self.check(program)?;
+        let mut failed = self.exhaust();
+        failed.extend(self.check(program)?);
         let live = (self.cpus > 0).then_some(Some(self.cpus));
         for scheduler in &self.schedulers {
             for cpus in [Some(None), live].into_iter().flatten() {
