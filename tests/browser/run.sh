@@ -30,20 +30,23 @@ export CHROMIUM
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+synthetic() {
+    # With --workspace cargo compiles no crate again that it compiled for the tests.
+    (cd "$root" && cargo build --quiet --locked --workspace --example synthetic)
+    "${CARGO_TARGET_DIR:-$root/target}/debug/examples/synthetic" "$@"
+}
 if [ -z "${REPORT_HTML:-}" ]; then
     REPORT_HTML="$work/report.html"
-    (cd "$root" && cargo run --quiet -p schedlab-report --example synthetic -- "$REPORT_HTML")
+    synthetic "$REPORT_HTML"
 fi
 if [ -z "${REPORT_LONG_HTML:-}" ]; then
     REPORT_LONG_HTML="$work/long.html"
-    (cd "$root" &&
-        cargo run --quiet -p schedlab-report --example synthetic -- --long "$REPORT_LONG_HTML")
+    synthetic --long "$REPORT_LONG_HTML"
 fi
 if [ -z "${REPORT_INDEX:-}" ]; then
     mkdir "$work/studies"
     REPORT_INDEX="$work/studies/report.html"
-    (cd "$root" &&
-        cargo run --quiet -p schedlab-report --example synthetic -- --studies "$REPORT_INDEX")
+    synthetic --studies "$REPORT_INDEX"
 fi
 export REPORT_HTML REPORT_LONG_HTML REPORT_INDEX
 site_tests='playground.test.mjs exercises.test.mjs documentation.test.mjs'

@@ -113,6 +113,19 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Builds a program without optimization, as the tests do, and returns its path. An example goes
+/// with it, because then cargo chooses the features that it chooses for tests, and what is compiled
+/// for one serves the other.
+fn built(name: &str) -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--workspace", "--example", "synthetic"]);
+    if !run(build.args(["--bin", name])) {
+        return Err(format!("{name} does not build"));
+    }
+    let program = target().join("debug").join(name);
+    program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
+}
+
 /// Runs the parts of the tests that the command line names.
 fn tests() -> Result<bool, String> {
     let words: Vec<String> = std::env::args().skip(2).collect();
@@ -143,10 +156,7 @@ fn instructions() -> bool {
 /// Builds the program and makes the figures with it.
 fn figures() -> bool {
     let check = std::env::args().any(|argument| argument == "--check");
-    let mut build = cargo();
-    build.args(["build", "--package", "schedlab"]);
-    let program = target().join("debug/schedlab");
-    run(&mut build) && report(figures::figures(&root(), &program, check))
+    report(built("schedlab").and_then(|program| figures::figures(&root(), &program, check)))
 }
 
 /// Builds program and guest, and runs hackbench under each scheduler.

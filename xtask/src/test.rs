@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// Variable that tells tests the directory with published sched_ext schedulers.
 const SCHEDULERS: &str = "SCHEDLAB_SCX_SCHEDULERS";
@@ -151,6 +152,7 @@ impl Tests<'_> {
         let problem = |error: std::io::Error| format!("{name}: {error}");
         let log = fs::File::create(&path).map_err(problem)?;
         let colour = std::env::var("CARGO_TERM_COLOR").unwrap_or_else(|_| "never".into());
+        let begin = Instant::now();
         let status = command
             .current_dir(self.root)
             .env("CARGO_TERM_COLOR", colour)
@@ -158,6 +160,7 @@ impl Tests<'_> {
             .stderr(log)
             .status()
             .map_err(problem)?;
+        println!("    {} s", begin.elapsed().as_secs());
         let text = fs::read(&path).map_err(problem)?;
         Ok((String::from_utf8_lossy(&text).into_owned(), status.success()))
     }

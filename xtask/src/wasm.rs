@@ -34,7 +34,7 @@ pub fn check(root: &Path, target: &Path) -> Result<Vec<String>, String> {
     let module = target.join(TARGET).join("debug/schedlab_wasm.wasm");
     let wasm =
         printed(root, Command::new("node").arg(root.join("tests/wasm/run.mjs")).arg(module))?;
-    let native = printed(root, crate::cargo().args(["run", "--quiet", "--package", PACKAGE]))?;
+    let native = printed(root, &mut Command::new(crate::built(PACKAGE)?))?;
     println!("{} runs on wasm32 and on this machine", native.lines().count());
     Ok(differences(&native, &wasm))
 }

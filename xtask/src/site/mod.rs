@@ -68,7 +68,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'was
 /// Builds the site into `target/site`. Prints the size of each file.
 pub fn build(root: &Path, target: &Path) -> Result<(), String> {
     let module = simulator(root, target)?;
-    let program = program(target)?;
+    let program = crate::built("schedlab")?;
     let out = target.join("site");
     match fs::remove_dir_all(&out) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -103,15 +103,6 @@ fn simulator(root: &Path, target: &Path) -> Result<Vec<u8>, String> {
     shrink.args(["--enable-reference-types"]).arg(&built).arg("-o").arg(&smaller);
     let is_smaller = shrink.current_dir(root).status().is_ok_and(|status| status.success());
     read(if is_smaller { &smaller } else { &built })
-}
-
-/// Builds the program, whose reports the gallery shows: as the tests do, which then have it.
-fn program(target: &Path) -> Result<PathBuf, String> {
-    if !crate::run(crate::cargo().args(["build", "--locked", "--package", "schedlab"])) {
-        return Err("the program for the gallery does not build".into());
-    }
-    let program = target.join("debug/schedlab");
-    program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
 }
 
 /// The site under construction.
