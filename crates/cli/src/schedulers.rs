@@ -397,10 +397,13 @@ fn user_program(user: &UserSpec) -> schedlab_scx_native::UserProgram {
     }
 }
 
-/// The digests under which the simulator would run the source at `path`, for each modelled kernel
-/// with checks and without. None for an object, and for a source that cannot be simulated.
+/// The digests under which the simulator would run the source at `path` with checks and without:
+/// as on the kernel that it models if none is chosen, and on the modelled ones of `releases`. None
+/// for an object, and for a source that cannot be simulated.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub fn native_digests(scx: &ScxArgs, path: &Path) -> Vec<String> {
+pub fn native_digests(scx: &ScxArgs, path: &Path, releases: &[&str]) -> Vec<String> {
+    use schedlab_model::KernelVersion;
+    use schedlab_scx::CORES;
     use schedlab_scx_native::NativeScheduler;
     if path.extension().is_none_or(|end| end != "c") {
         return Vec::new();
@@ -410,13 +413,21 @@ pub fn native_digests(scx: &ScxArgs, path: &Path) -> Vec<String> {
         let native = NativeScheduler::compile(path, &compile_options(&scx, core.version));
         native.ok().map(|native| native.digest())
     };
+    let modelled = |release: &&str| {
+        let series = KernelVersion::of_release(release)?.series_number();
+        CORES.iter().find(|core| core.version.series_number() == series)
+    };
+    let mut cores = vec![&CORES[0]];
+    cores.extend(releases.iter().filter_map(modelled));
+    cores.sort_by_key(|core| core.version);
+    cores.dedup_by_key(|core| core.version);
     let both = |core| [ScxChecks::On, ScxChecks::Off].map(|checks| compile(core, checks));
-    schedlab_scx::CORES.iter().flat_map(both).flatten().collect()
+    cores.into_iter().flat_map(both).flatten().collect()
 }
 
 /// Nothing is compiled for this machine.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub fn native_digests(_scx: &ScxArgs, _path: &Path) -> Vec<String> {
+pub fn native_digests(_scx: &ScxArgs, _path: &Path, _releases: &[&str]) -> Vec<String> {
     Vec::new()
 }
 

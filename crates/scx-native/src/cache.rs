@@ -23,7 +23,7 @@ use std::time::SystemTime;
 /// First line of an entry. The number changes with the format.
 const HEAD: &str = "schedlab native object 1";
 /// Most entries that are kept. The least recently used is removed first.
-const ENTRIES_MAX: usize = 128;
+const ENTRIES_MAX: usize = 512;
 /// Longest entry: an object with its debug information is some 200 kB.
 const ENTRY_BYTES_MAX: u64 = 16 << 20;
 /// Words in a source whose object depends on more than the listed files.

@@ -95,7 +95,8 @@ pub fn verify(args: &VerifyArgs, out: &mut Out) -> CliResult<()> {
             own.push(verdict);
         }
         // The simulator looks for them under what it runs.
-        for digest in native_digests(&args.scx, Path::new(file)) {
+        let releases: Vec<&str> = own.iter().map(|verdict| verdict.kernel.as_str()).collect();
+        for digest in native_digests(&args.scx, Path::new(file), &releases) {
             for verdict in &own {
                 remember(&cache, &digest, verdict).map_err(LaneError::from)?;
             }
