@@ -219,6 +219,8 @@ fn slices_keep_to_the_schema_and_wrong_requests_are_refused() {
     refused(&["--kernel", "./no/such/image"], 3, &["cannot read"]);
     refused(&["--kernel", "6.18", "--set", "slice=1ms"], 2, &["tunable"]);
     refused(&["--kernel", "6.18", "--golden", "x", "--clock", "live"], 2, &["x"]);
+    refused(&["--scheduler", "rr:quantum=3ms"], 2, &["--scheduler rr --set quantum=3ms"]);
+    refused(&["--scheduler", "6.18:rr"], 2, &["--kernel 6.18 --scheduler rr"]);
     refused(&["--kernel", "6.18", "--sysctl", "kernel.none=1"], 3, &["kernel/none"]);
 }
 

@@ -5,7 +5,7 @@ use super::vm_golden::Golden;
 use super::{results, sim};
 use crate::args::{OutputArgs, ScxArgs, WorkloadArgs};
 use crate::complete;
-use crate::error::{CliError, CliResult};
+use crate::error::{CliError, CliResult, Exit};
 use crate::input::{self, Named};
 use crate::output::{self, Out};
 use crate::setups;
@@ -230,9 +230,24 @@ fn write(text: &str) -> CliResult<(String, String)> {
     Ok((path, value.to_owned()))
 }
 
+/// Refuses options after a scheduler's name, which the simulator takes.
+fn check_name(scheduler: &str) -> CliResult<()> {
+    let Some((name, option)) = scheduler.split_once(':') else { return Ok(()) };
+    let advice = match option.contains('=') {
+        true => format!("give options by --set: --scheduler {name} --set {option}"),
+        false => format!("name a kernel by --kernel: --kernel {name} --scheduler {option}"),
+    };
+    Err(CliError::new(
+        Exit::Usage,
+        format!("--scheduler {scheduler}: a guest's scheduler is a name or a file, without \":\""),
+        advice,
+    ))
+}
+
 /// Makes one request for each kernel, scheduler and repetition.
 fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
     let tunables = input::pairs("--set", &args.options)?;
+    args.scheduler.iter().try_for_each(|scheduler| check_name(scheduler))?;
     let repetitions = args.repetitions.unwrap_or(match args.clock {
         ClockArg::Counted => 1,
         ClockArg::Live if args.output.print.slices || args.output.trace.file.is_some() => 1,
