@@ -99,4 +99,13 @@ mod tests {
         assert_eq!(beat(&all, 4_000_000), Some(found));
         assert!(times("a: workqueue_execute_start: crng_reseed", RENEWAL).is_empty());
     }
+
+    /// The model of a guest begins its run as long after a check as the guest does.
+    #[test]
+    fn the_machine_of_guests_has_the_same_time() {
+        let machine = include_str!("../../../machines/guest-counted.toml");
+        let times = machine.lines().filter_map(|line| line.strip_prefix("after_check_ns = "));
+        let times: Vec<u64> = times.map(|time| time.replace('_', "").parse().unwrap()).collect();
+        assert!(!times.is_empty() && times.iter().all(|time| *time == AFTER_CHECK_NS), "{times:?}");
+    }
 }
