@@ -110,7 +110,7 @@ impl Soak {
                 "check",
                 &name,
                 "--budget",
-                "60s",
+                "300s",
                 "-j",
                 "1",
                 "--output",
@@ -119,7 +119,7 @@ impl Soak {
             let told = String::from_utf8_lossy(&output.stdout);
             println!("{}", told.lines().last().unwrap_or_default());
             if output.status.code() != Some(1) {
-                failed.push(format!("60 s of random workloads do not find the bug of {name}"));
+                failed.push(format!("300 s of random workloads do not find the bug of {name}"));
             }
         }
         Ok(failed)
