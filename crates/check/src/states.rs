@@ -264,7 +264,7 @@ impl Observer for StateJudge<'_> {
             && let Some(rule) = rule(name)
             && !self.skipped.contains(&name)
         {
-            let task = decision.next.map(|task| core.task(task).comm.as_str().to_owned());
+            let task = decision.next.map(|task| core.task(task).name.as_str().to_owned());
             let (time_ns, cpu) = (decision.time_ns, Some(decision.cpu));
             self.breach = Some(Breach { rule, kind: "", time_ns, cpu, task, text });
         }

@@ -352,6 +352,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.hrtick_ns > 0 {
             self.pay_hrtick(cpu, self.core.hrtick_ns);
         }
+        if !has_run {
+            self.core.tasks[next.index()].inherited_comm = None;
+        }
         if self.core.throttle_ns > 0 && std::mem::take(&mut self.core.work.is_visit) {
             self.core.resched_curr(cpu);
             self.resched_after(cpu, self.core.throttle_ns);

@@ -110,7 +110,8 @@ impl<S: TraceSink> Engine<'_, S> {
             nr_migrations: 0,
             release_ns: self.core.now,
             age_ns: self.age_ns(parent),
-            comm: Comm::new(&name),
+            name: Comm::new(&name),
+            inherited_comm: parent.map(|parent| *self.core.task(parent).comm()),
         });
         if self.is_user(spec) {
             self.core.user_half = Some(id);

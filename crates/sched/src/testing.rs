@@ -34,6 +34,7 @@ pub fn sleeping_task(core: &Core, cpu: CpuId, attr: SchedAttr) -> Task {
         nr_migrations: 0,
         release_ns: 0,
         age_ns: 0,
-        comm: Comm::default(),
+        name: Comm::default(),
+        inherited_comm: None,
     }
 }

@@ -204,7 +204,7 @@ impl Look<'_> {
     }
 
     fn task(&self, task: TaskId) -> String {
-        format!("{}[{}]", self.k.comm(task), self.k.pid(task))
+        format!("{}[{}]", self.k.name(task), self.k.pid(task))
     }
 
     /// What is at an address.

@@ -270,6 +270,10 @@ impl Tasks {
             // SAFETY: a field of a struct of ours, which C and we share.
             unsafe { put(at(l.cgroups), css_set) };
         }
+        if view.seldom().has_own_name && !before.has_own_name {
+            // SAFETY: as above.
+            unsafe { put(at(l.comm), view.core.name.to_bytes_with_nul()) };
+        }
         let (cpu, prio) = (view.core.cpu.0, view.core.prio);
         let is_running = view.core.state == TaskState::Running;
         // SAFETY: fields of a struct of ours, which C and we share.
@@ -317,10 +321,6 @@ impl Tasks {
         };
         let l = self.layout;
         let at = |field: usize| base + field as u64;
-        let comm = k.comm(task).as_bytes();
-        let mut name = [0u8; 16];
-        let len = comm.len().min(15);
-        name[..len].copy_from_slice(&comm[..len]);
         let now = k.clock_ns();
         // SAFETY: as above.
         unsafe {
@@ -328,7 +328,7 @@ impl Tasks {
             put(at(l.tgid), k.tgid(task));
             put(at(l.schedlab_task), task.0);
             put(at(l.scx + self.entity.tid), u64::from(task.0) + 1);
-            put(at(l.comm), name);
+            put(at(l.comm), k.task_view(task).core.comm().to_bytes_with_nul());
             put(at(l.cpus_ptr), base + l.cpus_mask as u64);
             put(at(l.group_leader), leader);
             put(at(l.real_parent), self.idle(0));

@@ -72,13 +72,30 @@ fn weights_decide_and_options_count() {
     assert!(equal.iter().all(|ns| ns.abs_diff(equal[0]) <= 20 * MS), "{equal:?}");
 }
 
+/// Runs tasks until their `until_ms`, and returns what these variables of the scheduler count.
+fn counts(
+    scheduler: &NativeScheduler,
+    names: &[&str],
+    (nr_cpus, until_ms): (u32, u64),
+    tasks: Vec<TaskSpec>,
+) -> Vec<u64> {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    let maps = Some(WantedMaps { names, elements: 1 });
+    let inspector = Arc::new(Inspector::new(Wanted { maps, ..Wanted::default() }));
+    let case = Case::new(nr_cpus, until_ms, tasks);
+    run(&scheduler.inspected_by(&inspector), &case).outcome();
+    let variables = inspector.take().state.unwrap().variables;
+    let count = |value| match value {
+        Value::Unsigned(count) => u64::try_from(count).unwrap(),
+        other => panic!("{other:?} is no count"),
+    };
+    variables.into_iter().map(|variable| count(variable.value)).collect()
+}
+
 #[test]
 fn interrupts_are_told_from_tasks() {
     let Some(scheduler) = compile("interrupts.bpf.c") else { return };
     let names = ["nr_from_task", "nr_from_timer", "nr_ticks", "nr_expired"];
-    let names = names.map(str::to_owned).to_vec();
-    let maps = Some(WantedMaps { names, elements: 1 });
-    let inspector = Arc::new(Inspector::new(Wanted { maps, ..Wanted::default() }));
     let parent = ProgramBuilder::new().run(5 * MS).op(Op::Fork { task: 2 }).op(Op::JoinAll).build();
     let child = ProgramBuilder::new().run(3 * MS).build();
     let tasks = vec![
@@ -86,12 +103,25 @@ fn interrupts_are_told_from_tasks() {
         task("parent", nice(0), parent),
         TaskSpec { instances: 0, ..TaskSpec::new("child", child) },
     ];
-    run(&scheduler.inspected_by(&inspector), &Case::new(2, 50, tasks)).outcome();
-    let state = inspector.take().state.unwrap();
-    assert_eq!(state.variables.len(), 4);
-    for variable in &state.variables {
-        assert!(matches!(variable.value, Value::Unsigned(1..)), "{variable:?}");
+    let counts = counts(&scheduler, &names, (2, 50), tasks);
+    assert!(counts.len() == 4 && counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
+#[test]
+fn forked_tasks_are_called_as_their_parent_until_they_run() {
+    let Some(scheduler) = compile("names.bpf.c") else { return };
+    let mut boss = ProgramBuilder::new();
+    for _ in 0..3 {
+        boss.op(Op::Fork { task: 1 }).run(2 * MS);
     }
+    let errand = ProgramBuilder::new().run(50 * MS).build();
+    let tasks = vec![
+        task("boss", nice(0), boss.op(Op::JoinAll).build()),
+        TaskSpec { instances: 0, ..TaskSpec::new("errand", errand) },
+    ];
+    let counts = counts(&scheduler, &["nr_inherited", "nr_own"], (1, 300), tasks);
+    assert_eq!(counts[0], 3, "each is called so when it begins to run");
+    assert!(counts[1] > 6, "{counts:?}: each has several turns under its own name");
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl TaskView<'_> {
             nr_cpus_allowed: t.nr_cpus_allowed,
             cgroup: t.attr.cgroup,
             nice: t.attr.nice,
+            has_own_name: t.inherited_comm.is_none(),
             state: t.state,
             is_on_cpu: self.is_on_cpu,
             is_queued: self.is_queued,
@@ -76,6 +77,8 @@ pub struct Seldom {
     /// Its control group.
     pub cgroup: CgroupId,
     nice: i8,
+    /// It has set its own name.
+    pub has_own_name: bool,
     state: TaskState,
     is_on_cpu: bool,
     is_queued: bool,
@@ -90,6 +93,7 @@ impl Seldom {
         nr_cpus_allowed: 0,
         cgroup: CgroupId(u32::MAX),
         nice: 0,
+        has_own_name: false,
         state: TaskState::Dead,
         is_on_cpu: false,
         is_queued: false,
@@ -130,9 +134,14 @@ impl Kernel<'_> {
         (task.state != TaskState::Dead).then_some(id)
     }
 
-    /// Name, at most 15 bytes.
+    /// What a kernel calls it now, at most 15 bytes: up to its first instructions as its parent.
     pub fn comm(&self, p: TaskId) -> &str {
-        self.core.task(p).comm.as_str()
+        self.core.task(p).comm().as_str()
+    }
+
+    /// Its own name, at most 15 bytes.
+    pub fn name(&self, p: TaskId) -> &str {
+        self.core.task(p).name.as_str()
     }
 
     /// The present values of a task's fields.

@@ -141,7 +141,7 @@ impl Toy {
             Sin::DeadlineLast if prio < 0 => i64::MAX,
             _ if self.is_rt => prio,
             Sin::Starves if task == TaskId(1) => i64::MAX,
-            Sin::ByName => core.task(task).comm.as_str().bytes().next().unwrap_or(0).into(),
+            Sin::ByName => core.task(task).name.as_str().bytes().next().unwrap_or(0).into(),
             _ => self.counted(core, task) as i64,
         }
     }

@@ -71,8 +71,18 @@ pub struct Task {
     pub release_ns: Nanos,
     /// How long before `release_ns` it was created (ns).
     pub age_ns: Nanos,
-    /// Its name.
-    pub comm: Comm,
+    /// Its own name, in reports and for schedulers that are no kernel's.
+    pub name: Comm,
+    /// What a kernel calls it before its first instructions, which set its own name: what its
+    /// parent was called at the fork. `None` after them, and for tasks that nobody forked.
+    pub inherited_comm: Option<Comm>,
+}
+
+impl Task {
+    /// What a kernel calls it now (`comm`).
+    pub fn comm(&self) -> &Comm {
+        self.inherited_comm.as_ref().unwrap_or(&self.name)
+    }
 }
 
 /// The state of a CPU's runqueue that all classes can read.

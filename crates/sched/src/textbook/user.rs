@@ -76,7 +76,7 @@ impl TaskView {
         let t = core.task(task);
         Self {
             id: task.0,
-            name: t.comm.as_str().into(),
+            name: t.name.as_str().into(),
             nice: t.attr.nice,
             policy: t.attr.policy,
             prio: t.prio,

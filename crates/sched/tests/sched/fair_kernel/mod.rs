@@ -132,7 +132,8 @@ impl Kernel {
             nr_migrations: 0,
             release_ns: 0,
             age_ns: 0,
-            comm: Comm::default(),
+            name: Comm::default(),
+            inherited_comm: None,
         });
         self.scripts.push(Script { wakes: VecDeque::new(), left: None });
         self.class.task_new(&mut self.core, id);

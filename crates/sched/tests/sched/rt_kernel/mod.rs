@@ -167,7 +167,8 @@ impl<L: SchedClass> Kernel<L> {
             nr_migrations: 0,
             release_ns: 0,
             age_ns: 0,
-            comm: Comm::default(),
+            name: Comm::default(),
+            inherited_comm: None,
         });
         for class in 0..NR_CLASSES {
             let (class, core) = self.class(class);
