@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups of a run. They are created below the run's own group and removed after it.
+//! Control groups of a run. They are created below the run's own group and removed after it. Where
+//! nobody else uses the machine, the tasks outside of groups stay in the root group, as in the
+//! model, if that has no limit, and the run has no group of its own.
 //!
 //! The hierarchy with the cpu controller is used.
 //!
@@ -92,22 +94,34 @@ pub struct Groups {
     switched_on: Vec<(PathBuf, &'static str)>,
     /// Controllers that the groups need.
     controllers: &'static [&'static str],
+    /// The first directory is the machine's root group, which stays.
+    is_in_root: bool,
+}
+
+/// What the groups of a run need, in addition to their weights and limits.
+#[derive(Debug, Default)]
+pub struct GroupNeeds {
+    /// Whether each group will hold real-time tasks.
+    pub has_rt: Vec<bool>,
+    /// Whether groups have CPUs of their own at some time.
+    pub has_cpusets: bool,
+    /// Whether the machine's root group may be that of the run: nobody else uses the machine, and
+    /// no task changes that group.
+    pub may_use_root: bool,
 }
 
 /// Prefix of the name of a run's own group.
 pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
-    /// Makes the groups of `specs`; `has_rt[i]` states whether group i will hold real-time tasks,
-    /// `has_cpusets` whether groups have CPUs of their own at some time.
-    /// Makes none if there is only the root group, without a limit and with the default weight.
-    /// `self` keeps a list of the groups made, so that they can be removed even after a failure.
+    /// Makes the groups of `specs`. Makes none if there is only the root group, without a limit and
+    /// with the default weight. `self` keeps a list of the groups made, so that they can be removed
+    /// even after a failure.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,
         specs: &[CgroupSpec],
-        has_rt: &[bool],
-        has_cpusets: bool,
+        needs: &GroupNeeds,
     ) -> Result<(), String> {
         let root = CgroupSpec::root();
         let is_plain = |spec: &CgroupSpec| spec.cpu_max.is_none() && spec.weight == root.weight;
@@ -117,15 +131,21 @@ impl Groups {
         let Some(controller) = controller else {
             return Err("control groups: no mounted cgroup hierarchy has the cpu controller".into());
         };
-        self.controllers = if has_cpusets { &["cpu", "cpuset"] } else { &["cpu"] };
-        if has_cpusets && matches!(controller, CpuController::V1(_)) {
+        self.controllers = if needs.has_cpusets { &["cpu", "cpuset"] } else { &["cpu"] };
+        if needs.has_cpusets && matches!(controller, CpuController::V1(_)) {
             return Err("control groups: a group's `cpus` need cgroup v2, and the cpu \
                         controller of this machine is in a hierarchy of v1: use the lane vm, or \
                         boot with systemd.unified_cgroup_hierarchy=1"
                 .into());
         }
         remove_stale(controller);
-        let top = controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id()));
+        let is_v2 = matches!(controller, CpuController::V2(_));
+        let is_free = is_plain(&specs[0]) && specs[0].cpus.is_none();
+        self.is_in_root = needs.may_use_root && is_v2 && is_free;
+        let top = match self.is_in_root {
+            true => controller.root().to_owned(),
+            false => controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id())),
+        };
         if let CpuController::V2(root) = controller {
             self.switch_on(root)?;
         }
@@ -136,7 +156,9 @@ impl Groups {
             };
             let context =
                 |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
-            fs::create_dir(&dir).map_err(context)?;
+            if index > 0 || !self.is_in_root {
+                fs::create_dir(&dir).map_err(context)?;
+            }
             self.dirs.push(dir.clone());
             let join = match controller {
                 CpuController::V1(_) => {
@@ -158,7 +180,7 @@ impl Groups {
             }))?);
         }
         if let CpuController::V1(root) = controller {
-            self.grant_rt(root, specs, has_rt)?;
+            self.grant_rt(root, specs, &needs.has_rt)?;
         }
         Ok(())
     }
@@ -175,7 +197,9 @@ impl Groups {
             write(&dir.join("cgroup.type"), "threaded").map_err(context)?;
             self.switch_on(&self.dirs[spec.parent.index()].clone())?;
         }
-        write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
+        if index > 0 || !self.is_in_root {
+            write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
+        }
         if let Some(cpus) = spec.cpus {
             let path = dir.join("cpuset.cpus");
             write(&path, &cpus.to_string()).map_err(|error| {
@@ -299,7 +323,7 @@ impl Groups {
         self.joins.clear();
         self.own_joins.clear();
         self.changes = ChangeFiles::default();
-        for dir in self.dirs.drain(..).rev() {
+        for dir in self.dirs.drain(..).skip(usize::from(self.is_in_root)).rev() {
             remove_dir(&dir);
         }
         for (path, name) in self.switched_on.drain(..).rev() {

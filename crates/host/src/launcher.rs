@@ -18,7 +18,7 @@ mod stage;
 
 use crate::attr;
 use crate::burn::Speed;
-use crate::cgroup::CpuController;
+use crate::cgroup::{CpuController, GroupNeeds};
 use crate::deadlock::{self, Deadlock};
 use crate::files::{self, FileNeeds};
 use crate::memory::{RunMemory, Slot, run_state, slot_state};
@@ -27,7 +27,7 @@ use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
 use release::Release;
-use schedlab_model::{CgroupSpec, Change, Comm, CpuMask};
+use schedlab_model::{CgroupId, CgroupSpec, Change, Comm, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
 use std::fs;
@@ -202,9 +202,9 @@ impl Launcher<'_> {
             Work::Command { weight: Some(weight), attr, .. } => {
                 let spec = CgroupSpec { weight: *weight, ..CgroupSpec::root() };
                 let groups = &mut self.plan.groups;
-                return groups
-                    .create(controller.as_ref(), &[spec], &[attr.policy.is_rt()], false)
-                    .map_err(Stop::Failed);
+                let has_rt = vec![attr.policy.is_rt()];
+                let needs = GroupNeeds { has_rt, ..GroupNeeds::default() };
+                return groups.create(controller.as_ref(), &[spec], &needs).map_err(Stop::Failed);
             }
         };
         let mut has_rt = vec![false; workload.cgroups.len()];
@@ -216,8 +216,11 @@ impl Launcher<'_> {
         let groups = &mut self.plan.groups;
         let changes_cpus = workload.changes().any(|change| matches!(change, Change::Cpus { .. }));
         let has_cpusets = changes_cpus || workload.has_cpusets();
+        let changes_root = workload.changes().any(|change| change.group() == CgroupId(0));
+        let may_use_root = self.plan.pace.has_machine() && !changes_root;
+        let group_needs = GroupNeeds { has_rt, has_cpusets, may_use_root };
         groups
-            .create(controller.as_ref(), &workload.cgroups, &has_rt, has_cpusets)
+            .create(controller.as_ref(), &workload.cgroups, &group_needs)
             .map_err(Stop::Failed)?;
         groups.open_changes(controller.as_ref(), workload).map_err(Stop::Failed)?;
         self.plan.tunables.open().map_err(Stop::Failed)?;

@@ -60,6 +60,11 @@ impl Beat {
 }
 
 impl Pace {
+    /// Whether nobody but the run uses the machine: a guest.
+    pub fn has_machine(&self) -> bool {
+        self.calm_ns > 0
+    }
+
     /// The pace for a machine with free CPUs. The smallest ring has room for 40 ms at 1.5 million
     /// events per second.
     pub const LIVE: Self = Self {
