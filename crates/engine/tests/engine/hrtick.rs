@@ -158,3 +158,25 @@ fn a_timer_does_nothing_to_tasks_of_other_classes() {
     let expected = "0A 0.700000B 1C 6B 6.400000A 7.100000B";
     assert_timeline("linux-7.2", &[], (250, 7_500), tasks, expected);
 }
+
+/// A task whose group gets a new quota joins the queue of the one that runs, whose timer starts
+/// then: in a guest of 7.2 it runs 0.75 ms after the begin of a period.
+#[test]
+fn a_new_quota_starts_the_timer() {
+    let mut workload = Workload::new(
+        "quota",
+        vec![
+            task("a", SchedAttr { cgroup: schedlab_model::CgroupId(1), ..nice(0) }, endless()),
+            task("b", nice(0), endless()),
+        ],
+    );
+    let mut group = schedlab_model::CgroupSpec::new("/g", schedlab_model::CgroupId(0), 100);
+    group.cpu_max =
+        Some(schedlab_model::CpuMax { quota_ns: 2 * MS, period_ns: 20 * MS, burst_ns: 0 });
+    workload.cgroups.push(group);
+    let mut case = Case::new(&workload, find("linux-7.2").expect("it is registered"), 1);
+    case.machine.aligns_periods = true;
+    case.until_ns = Some(24 * MS);
+    let found = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
+    assert!(found.contains(" 20.700000A"), "{found}");
+}

@@ -422,6 +422,9 @@ impl FairClass {
                 self.ent_mut(e).limbo = false;
                 let task = self.entity_task(e);
                 self.enqueue_task_fair(core, cpu, task, EnqueueFlags::NONE);
+                if self.has_extras {
+                    self.hrtick_update(core, cpu, true);
+                }
             }
         }
         if core.rq(cpu).curr.is_none() && self.rq(cpu.0).nr_queued > 0 {
