@@ -115,6 +115,12 @@ pub trait SchedClass: Explain + Send {
         self.owns(policy)
     }
 
+    /// Whether sched_setattr with `attr` does something to `task` of this class. Default: if one of
+    /// its attributes differs.
+    fn is_changed_by(&self, core: &Core, task: TaskId, attr: &schedlab_model::SchedAttr) -> bool {
+        *core.task(task).attr != *attr
+    }
+
     /// Called before `task` of this class starts with `attr`, or gets them by sched_setattr. An
     /// error tells why they are refused and what to do, and ends the run. Default: accepted.
     fn admit(

@@ -291,6 +291,26 @@ impl FairClass {
                 self.reweight_entity(core, e, load);
             }
         }
+        self.set_parameters(e, attr);
+    }
+
+    /// A task comes from another class, which has no weights. Its weight changed there without its
+    /// lag (set_load_weight calls reweight_task of the class that the task is in). The kernel keeps
+    /// its load average, too, which so grows by 341 each time that a real-time task becomes
+    /// SCHED_IDLE; here it changes with the weight.
+    fn take_attr(&mut self, e: u32, attr: &SchedAttr) {
+        let load = self.task_load(attr);
+        let se = self.ent_mut(e);
+        if se.load != load {
+            let avg = se.avg.settled();
+            avg.load_avg = avg.load_avg * load.scaled / se.load.scaled.max(1);
+            se.load = load;
+        }
+        self.set_parameters(e, attr);
+    }
+
+    /// Policy and slice of a task (__setparam_fair).
+    fn set_parameters(&mut self, e: u32, attr: &SchedAttr) {
         let base_slice = self.tunables.base_slice_ns;
         let custom = self.rules.custom_slice;
         self.has_sched_idle |= attr.policy == Policy::Idle;
@@ -605,6 +625,21 @@ impl SchedClass for FairClass {
         } else {
             self.check_preempt_any(core, cpu, task);
         }
+    }
+
+    /// With custom slices the kernel compares the slice that is asked for, 0 for none, with that of
+    /// the task, which is never 0. So a call that asks for none does something each time, and one
+    /// that asks for the default slice may do nothing (__sched_setscheduler).
+    fn is_changed_by(&self, core: &Core, task: TaskId, attr: &SchedAttr) -> bool {
+        let old = *core.task(task).attr;
+        let compares_slices = self.rules.custom_slice
+            && attr.policy == old.policy
+            && matches!(attr.policy, Policy::Normal | Policy::Batch);
+        if !compares_slices {
+            return old != *attr;
+        }
+        let rest = SchedAttr { slice_ns: old.slice_ns, ..*attr };
+        rest != old || attr.slice_ns.unwrap_or(0) != self.ent(self.task_entity(task)).slice
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {

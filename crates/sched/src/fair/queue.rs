@@ -323,7 +323,8 @@ impl FairClass {
         let e = self.task_entity(task);
         if flags.restore {
             let attr = *core.task(task).attr;
-            self.apply_attr(core, e, &attr);
+            // Within the class it has them already.
+            self.take_attr(e, &attr);
         }
         let q = self.queue_of(core, task, cpu);
         if self.ent(e).cfs != q {
