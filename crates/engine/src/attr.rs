@@ -6,16 +6,16 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
 use crate::step::Next;
-use schedlab_model::{CpuId, Nanos, Op, SchedAttr, TaskId, TraceSink};
+use schedlab_model::{CpuId, Nanos, Op, SchedAttr, Step, TaskId, TraceSink, Workload};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 use std::sync::Arc;
 
-impl<S: TraceSink> Engine<'_, S> {
-    /// Sets the attributes of `task`, which runs on `cpu`. If nothing changes, nothing happens, as
-    /// in the kernel.
+impl<'w, S: TraceSink> Engine<'w, S> {
+    /// Sets the attributes of `task`, which runs on `cpu`. If the class finds nothing to change,
+    /// nothing happens, as in the kernel.
     pub(crate) fn set_attr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) {
-        if *self.core.task(task).attr == *attr {
+        if !self.is_changed_by(task, attr) {
             return;
         }
         if !self.admit(task, attr) || !self.is_within_cpuset(task, attr) {
@@ -29,22 +29,54 @@ impl<S: TraceSink> Engine<'_, S> {
         self.drain();
     }
 
-    /// The step `op` of the program of `task`, which runs on `cpu`, sets its attributes.
+    /// The step `op` of the program of `task`, which runs on `cpu`, sets its attributes. These are
+    /// two calls, as in the player: the task joins its new group, and may lose the CPU; then it
+    /// sets the rest. Its affinity, a call between the two, comes with the group.
     pub(crate) fn sets_attr(&mut self, cpu: CpuId, task: TaskId, op: u32) -> Next {
-        let workload = self.workload;
-        let program = &workload.tasks[self.tasks[task].spec as usize].program;
-        if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
+        let Some(attr) = self.attr_of(task, op) else { return Next::Call };
+        let now = *self.core.task(task).attr;
+        if attr.cgroup != now.cgroup {
+            let moved = SchedAttr { cgroup: attr.cgroup, affinity: attr.affinity, ..now };
+            self.set_attr(cpu, task, &moved);
+            let ns = self.costs.group_move_after_ns.saturating_add(self.costs.set_attr_ns);
+            return self.call_first(task, ns, Step::SetAttr(op));
+        }
+        if self.is_changed_by(task, attr) {
             self.set_attr(cpu, task, attr);
+            self.charge(task, self.costs.set_attr_after_ns);
         }
         Next::Call
     }
 
-    /// What the step `op` takes before it sets the attributes of `task`.
+    fn is_changed_by(&self, task: TaskId, attr: &SchedAttr) -> bool {
+        let class = self.stack.class(self.core.task(task).class);
+        class.is_changed_by(&self.core, task, attr)
+    }
+
+    /// What the step `op` takes before the first change of the attributes of `task`.
     pub(crate) fn set_attr_ns(&self, task: TaskId, op: u32) -> Nanos {
-        let program = &self.workload.tasks[self.tasks[task].spec as usize].program;
-        let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) else { return 0 };
-        let moves = attr.cgroup != self.core.task(task).attr.cgroup;
-        self.costs.set_attr_ns + if moves { self.costs.group_move_ns } else { 0 }
+        match self.attr_of(task, op) {
+            Some(attr) if attr.cgroup != self.core.task(task).attr.cgroup => {
+                self.costs.group_move_ns
+            }
+            Some(_) => self.costs.set_attr_ns,
+            None => 0,
+        }
+    }
+
+    /// The attributes that the step `op` of the program of `task` sets.
+    fn attr_of(&self, task: TaskId, op: u32) -> Option<&'w SchedAttr> {
+        match self.op(task, op) {
+            Some(Op::SetAttr(attr)) => Some(attr),
+            _ => None,
+        }
+    }
+
+    /// The operation number `op` of the program of `task`.
+    pub(crate) fn op(&self, task: TaskId, op: u32) -> Option<&'w Op> {
+        let workload: &'w Workload = self.workload;
+        let program = &workload.tasks[self.tasks[task].spec as usize].program;
+        program.ops.get(op as usize)
     }
 
     /// Asks the class of `attr` whether it accepts `task`. A refusal ends the run.

@@ -4,8 +4,11 @@
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
+use crate::step::Next;
 use schedlab_model::workload::effective_cpus;
-use schedlab_model::{CgroupId, CgroupSpec, Change, CpuId, CpuMask, SchedAttr, TaskId, TraceSink};
+use schedlab_model::{
+    CgroupId, CgroupSpec, Change, CpuId, CpuMask, Nanos, Op, SchedAttr, TaskId, TraceSink,
+};
 use schedlab_sched::DequeueFlags;
 use schedlab_sched::boundary::core::TaskState;
 use std::sync::Arc;
@@ -33,9 +36,43 @@ impl Cpusets {
     }
 }
 
-impl<S: TraceSink> Engine<'_, S> {
+impl<'w, S: TraceSink> Engine<'w, S> {
+    /// The change of the step `op` of the program of `task`.
+    fn change_of(&self, task: TaskId, op: u32) -> Option<&'w Change> {
+        match self.op(task, op) {
+            Some(Op::Change(change)) => Some(change),
+            _ => None,
+        }
+    }
+
+    /// What the step `op` takes before it changes a group.
+    pub(crate) fn change_ns(&self, task: TaskId, op: u32) -> Nanos {
+        let costs = self.costs;
+        match self.change_of(task, op) {
+            None => 0,
+            Some(Change::CpuMax { group, cpu_max }) => {
+                let is_limited = |spec: &CgroupSpec| spec.cpu_max.is_some();
+                let nr_limited = self.core.cgroups.iter().filter(|spec| is_limited(spec)).count();
+                let was_limited = is_limited(&self.core.cgroups[group.index()]);
+                let nr_others = nr_limited - usize::from(was_limited);
+                let switches = nr_others == 0 && was_limited != cpu_max.is_some();
+                let switch_ns = if switches { costs.cpu_max_switch_ns } else { 0 };
+                costs.group_change_ns.saturating_add(costs.cpu_max_ns).saturating_add(switch_ns)
+            }
+            Some(Change::Weight { .. } | Change::Cpus { .. }) => costs.group_change_ns,
+        }
+    }
+
+    /// The step `op` of the program of `task`, which runs on `cpu`, changes a group.
+    pub(crate) fn changes_group(&mut self, cpu: CpuId, task: TaskId, op: u32) -> Next {
+        if let Some(change) = self.change_of(task, op) {
+            self.change_group(cpu, task, change);
+        }
+        Next::Call
+    }
+
     /// `task`, running on `cpu`, writes a control file of a group. All of it happens at once, as
-    /// the call that the kernel makes for the writer: what it costs is that of a system call.
+    /// the call that the kernel makes for the writer.
     pub(crate) fn change_group(&mut self, cpu: CpuId, task: TaskId, change: &Change) {
         let spec = &mut self.core.cgroups[change.group().index()];
         let old = spec.clone();

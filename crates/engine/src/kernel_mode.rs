@@ -148,11 +148,20 @@ impl<S: TraceSink> Engine<'_, S> {
         let at = self.core.now.saturating_add(after).saturating_add(programs_ns);
         while let Some(cpu) = self.core.next_resched() {
             self.core.park_resched(cpu);
+            let at = at.saturating_add(self.idle_tick_ns(cpu));
             self.clock.events.push(at, Due::ReturnToUser(cpu));
             if after > 0 && self.core.rq(cpu).curr.is_some() {
                 self.extend_burst(cpu, after);
             }
         }
+    }
+
+    /// What a wake-up takes `cpu` longer because it was idle at a tick.
+    fn idle_tick_ns(&self, cpu: CpuId) -> Nanos {
+        let (rq, late) = (self.core.rq(cpu), self.core.tick_delay_ns());
+        let nr_ticks = |ns: Nanos| ns.saturating_sub(late) / self.core.tick_nsec;
+        let has_stopped = rq.curr.is_none() && nr_ticks(rq.idle_since) < nr_ticks(self.core.now);
+        if has_stopped { self.costs.idle_tick_ns } else { 0 }
     }
 
     /// The task of `cpu` is in the kernel from now until `until`. A lazy request that already

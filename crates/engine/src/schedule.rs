@@ -48,9 +48,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if prev != next {
             self.switch(cpu, prev, next, out);
-        } else if self.core.work.entries_scanned > 0 || self.core.work.bpf_insns > 0 {
+        } else if self.core.work.entries_scanned > 0
+            || self.core.work.bpf_insns > 0
+            || self.costs.repick_ns > 0
+        {
+            let repick = if next.is_some() { self.costs.repick_ns } else { 0 };
             let scan = self.scan_cost();
-            self.lose(cpu, scan);
+            self.lose(cpu, repick + scan);
             self.lose_class_cost(cpu);
         }
         if followed && next.is_none() && prev.is_none() {

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
-use schedlab_model::{CpuId, EventKind, Nanos, Op, Program, Step, TaskId, TraceSink};
+use schedlab_model::{CpuId, EventKind, Nanos, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The result of a step.
@@ -83,11 +83,18 @@ impl<S: TraceSink> Engine<'_, S> {
     fn leaves_call(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let rq = self.core.rq(cpu);
         let reschedules = rq.need_resched || rq.need_resched_lazy;
-        let leaves = reschedules || self.tasks[task].overhead > 0;
+        let owed_ns = self.tasks[task].overhead;
+        let leaves = reschedules || owed_ns > 0;
         if leaves {
             self.pause(cpu, task);
         }
-        if reschedules && !self.stays_in_kernel(cpu) {
+        if reschedules && self.stays_in_kernel(cpu) {
+            // The rest of the call takes the task on the way to the switch, too.
+            let ns = owed_ns.min(self.costs.wakeup_switch_ns);
+            if ns > 0 && self.core.rq(cpu).need_resched {
+                self.resched_after(cpu, ns);
+            }
+        } else if reschedules {
             if self.costs.wakeup_switch_ns > 0 {
                 self.core.resched_curr(cpu);
                 self.switches_later(0);
@@ -140,6 +147,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Some(step) if is_paid => return self.paid_step(cpu, task, step),
             Some(Step::JoinAll) => Step::JoinAll,
             Some(Step::SetAttr(op)) => return self.sets_attr(cpu, task, op),
+            Some(Step::Change(op)) => return self.changes_group(cpu, task, op),
             Some(Step::Sleep(ns)) => return self.sleep_rest(task, ns),
             Some(Step::Exit) => return self.exit(cpu, task),
             Some(Step::Fork { task: spec }) => return self.fork(cpu, task, spec),
@@ -152,11 +160,11 @@ impl<S: TraceSink> Engine<'_, S> {
         if pending.is_none() && matches!(step, Step::JoinAll | Step::Join { .. }) {
             exec.overhead = exec.overhead.saturating_add(self.costs.join_ns);
         }
-        self.begin_step(cpu, task, program, step)
+        self.begin_step(cpu, task, step)
     }
 
     /// The program of `task` comes to `step`, whose call is charged.
-    fn begin_step(&mut self, cpu: CpuId, task: TaskId, program: &Program, step: Step) -> Next {
+    fn begin_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
         let now = self.core.now;
         match step {
             Step::Run(0) | Step::RunWall(0) => Next::Continue,
@@ -179,12 +187,10 @@ impl<S: TraceSink> Engine<'_, S> {
                 0 => self.sets_attr(cpu, task, op),
                 ns => self.call_first(task, ns, step),
             },
-            Step::Change(op) => {
-                if let Some(Op::Change(change)) = program.ops.get(op as usize) {
-                    self.change_group(cpu, task, change);
-                }
-                Next::Call
-            }
+            Step::Change(op) => match self.change_ns(task, op) {
+                0 => self.changes_group(cpu, task, op),
+                ns => self.call_first(task, ns, step),
+            },
             Step::Tune { tunable, value } => self.tune(task, tunable, value),
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
@@ -232,7 +238,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Lets the time of a call pass (`ns` in addition to pending costs), then executes `step`.
-    fn call_first(&mut self, task: TaskId, ns: Nanos, step: Step) -> Next {
+    pub(crate) fn call_first(&mut self, task: TaskId, ns: Nanos, step: Step) -> Next {
         self.charge(task, ns);
         debug_assert!(self.shared(task).pending.is_none(), "task {task} is in two calls at once");
         self.shared(task).pending = Some(step);

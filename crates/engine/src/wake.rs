@@ -116,8 +116,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.is_user(spec) {
             self.core.user_half = Some(id);
         }
-        let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
-        self.sink.task(id, &info);
+        self.sink.task(id, &TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 });
         self.tasks.push(
             id,
             Exec {
@@ -267,9 +266,19 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.emit(cpu, EventKind::Wakeup { task, waker });
         self.activate(cpu, task, enqueue, flags);
+        self.charge_groups(task);
         self.charge_programs(waker);
         if self.locks.is_some() {
             self.lock_wakeup(cpu, this_cpu, waker);
+        }
+    }
+
+    /// Charges `task`, which wakes, for the queues of its groups.
+    fn charge_groups(&mut self, task: TaskId) {
+        if self.costs.block_entity_ns > 0 {
+            let levels = self.stack.class(self.core.task(task).class).tick_levels(task);
+            let below = Nanos::from(levels.saturating_sub(1));
+            self.charge(task, below.saturating_mul(self.costs.block_entity_ns));
         }
     }
 

@@ -166,8 +166,16 @@ pub struct Costs {
     /// What the switch from a task that is preempted takes in addition to `context_switch_ns`,
     /// likewise, and `tick_entity_ns` more for each level of groups at which it stays queued.
     pub preempt_switch_ns: Nanos,
+    /// A reschedule after which the same task goes on: the pick, on its CPU.
+    pub repick_ns: Nanos,
+    /// For each level of groups below the root, what a fair task takes in addition when it has
+    /// slept: taking it off the queues, and putting it back.
+    pub block_entity_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
+    /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
+    /// `wakeup_switch_ns`: it had stopped its tick. Charged to no task.
+    pub idle_tick_ns: Nanos,
     /// First run of a task on a CPU other than its last one, within the same last-level cache.
     pub migration_ns: Nanos,
     /// First run of a task on a CPU with another last-level cache than its last one.
@@ -217,10 +225,23 @@ pub struct Costs {
     pub exit_ns: Nanos,
     /// The last part of `exit_ns`: what an exit takes after it has woken the parent that waits.
     pub exit_after_ns: Nanos,
-    /// Changing scheduling attributes: what the call takes in addition to `syscall_ns`.
+    /// Changing scheduling attributes: what the call takes in addition to `syscall_ns`, before the
+    /// change.
     pub set_attr_ns: Nanos,
-    /// Moving to another control group, in addition to `set_attr_ns`.
+    /// What that call takes after the change.
+    pub set_attr_after_ns: Nanos,
+    /// Moving to another control group: what it takes before the move, in addition to a change of
+    /// attributes.
     pub group_move_ns: Nanos,
+    /// What that move takes after it.
+    pub group_move_after_ns: Nanos,
+    /// Writing a control file of a group, in addition to `syscall_ns`.
+    pub group_change_ns: Nanos,
+    /// Setting a limit (cpu.max), in addition to `group_change_ns`.
+    pub cpu_max_ns: Nanos,
+    /// Setting the first limit of any group, or removing the last one, in addition to `cpu_max_ns`:
+    /// the kernel rewrites its own code (a static key).
+    pub cpu_max_switch_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
     /// What a wait on a mutex, a semaphore, a barrier or a condition, or the wake-up of a waiter,
@@ -233,8 +254,8 @@ pub struct Costs {
     pub socket_ns: Nanos,
     /// How long a wake-up or a pick holds the lock of its run queue. [`Costs::pick_entry_ns`] is
     /// added for each entry examined under the lock. This time is part of `wakeup_ns` and
-    /// `context_switch_ns`; a pick that keeps the running task costs nothing else. CPUs that need
-    /// the same lock wait.
+    /// `context_switch_ns`; a pick that keeps the running task costs `repick_ns` besides. CPUs that
+    /// need the same lock wait.
     pub lock_hold_ns: Nanos,
     /// Taking a run queue's lock, and the cache lines that it protects, from the CPU that held it
     /// last.
@@ -259,7 +280,10 @@ impl Costs {
         block_ns: 0,
         block_switch_ns: 0,
         preempt_switch_ns: 0,
+        repick_ns: 0,
+        block_entity_ns: 0,
         idle_exit_ns: 0,
+        idle_tick_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
         tick_ns: 0,
@@ -279,7 +303,12 @@ impl Costs {
         exit_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
+        set_attr_after_ns: 0,
         group_move_ns: 0,
+        group_move_after_ns: 0,
+        group_change_ns: 0,
+        cpu_max_ns: 0,
+        cpu_max_switch_ns: 0,
         syscall_ns: 0,
         futex_ns: 0,
         pipe_ns: 0,
@@ -304,7 +333,10 @@ impl Costs {
         block_ns: 0,
         block_switch_ns: 0,
         preempt_switch_ns: 0,
+        repick_ns: 0,
+        block_entity_ns: 0,
         idle_exit_ns: 2_500,
+        idle_tick_ns: 0,
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
@@ -324,7 +356,12 @@ impl Costs {
         exit_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
+        set_attr_after_ns: 0,
         group_move_ns: 0,
+        group_move_after_ns: 0,
+        group_change_ns: 0,
+        cpu_max_ns: 0,
+        cpu_max_switch_ns: 0,
         syscall_ns: 250,
         futex_ns: 0,
         pipe_ns: 400,
@@ -337,7 +374,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 38] = [
+    pub const NAMES: [&'static str; 46] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -347,7 +384,10 @@ impl Costs {
         "block_ns",
         "block_switch_ns",
         "preempt_switch_ns",
+        "repick_ns",
+        "block_entity_ns",
         "idle_exit_ns",
+        "idle_tick_ns",
         "migration_ns",
         "migration_llc_ns",
         "tick_ns",
@@ -367,7 +407,12 @@ impl Costs {
         "exit_ns",
         "exit_after_ns",
         "set_attr_ns",
+        "set_attr_after_ns",
         "group_move_ns",
+        "group_move_after_ns",
+        "group_change_ns",
+        "cpu_max_ns",
+        "cpu_max_switch_ns",
         "syscall_ns",
         "futex_ns",
         "pipe_ns",
@@ -425,7 +470,10 @@ impl Costs {
             "block_ns" => &mut self.block_ns,
             "block_switch_ns" => &mut self.block_switch_ns,
             "preempt_switch_ns" => &mut self.preempt_switch_ns,
+            "repick_ns" => &mut self.repick_ns,
+            "block_entity_ns" => &mut self.block_entity_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
+            "idle_tick_ns" => &mut self.idle_tick_ns,
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
             "tick_ns" => &mut self.tick_ns,
@@ -445,7 +493,12 @@ impl Costs {
             "exit_ns" => &mut self.exit_ns,
             "exit_after_ns" => &mut self.exit_after_ns,
             "set_attr_ns" => &mut self.set_attr_ns,
+            "set_attr_after_ns" => &mut self.set_attr_after_ns,
             "group_move_ns" => &mut self.group_move_ns,
+            "group_move_after_ns" => &mut self.group_move_after_ns,
+            "group_change_ns" => &mut self.group_change_ns,
+            "cpu_max_ns" => &mut self.cpu_max_ns,
+            "cpu_max_switch_ns" => &mut self.cpu_max_switch_ns,
             "syscall_ns" => &mut self.syscall_ns,
             "futex_ns" => &mut self.futex_ns,
             "pipe_ns" => &mut self.pipe_ns,

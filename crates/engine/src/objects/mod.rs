@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     pub pending: Option<Step>,
     /// The time of the call on the way to the switch has passed: `pending` may block at once.
     pub is_paid: bool,
+    /// The part of it that the step will charge again, after a wake-up.
+    pub wake_paid_ns: schedlab_model::Nanos,
     /// It has forked a task.
     pub has_forked: bool,
     /// It is exiting, and has left its autogroup.

@@ -5,6 +5,9 @@
 //!
 //! When the time has passed, the task looks at its object again, so it may find that it need not
 //! wait any more. Left out: a wake-up between the entry into an object's queue and the switch.
+//!
+//! On these machines a call that wakes a waiter takes its time first, too, the copy of a message
+//! included: the kernel wakes at the end of the call.
 
 use super::Object;
 use crate::engine::Engine;
@@ -12,17 +15,23 @@ use crate::step::Next;
 use schedlab_model::{CpuId, Nanos, Step, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Whether `step` will block and its time must pass first. If so, `task` is charged.
+    /// Whether `step` will block, or wake another task, and its time must pass first. If so, `task`
+    /// is charged.
     pub(crate) fn pays_first(&mut self, task: TaskId, step: Step) -> bool {
-        if self.costs.block_ns == 0 || !self.would_block(task, step) {
+        if self.costs.block_ns == 0 {
             return false;
         }
-        let ns = self.call_ns(step);
+        let (ns, wake_ns) = match self.would_block(task, step) {
+            true => (self.call_ns(step), 0),
+            false if self.would_wake(step) => self.waking_call_ns(step),
+            false => return false,
+        };
         self.charge(task, ns);
         let shared = self.shared(task);
         debug_assert!(shared.pending.is_none(), "task {task} is in two calls at once");
         shared.pending = Some(step);
         shared.is_paid = true;
+        shared.wake_paid_ns = wake_ns;
         true
     }
 
@@ -31,15 +40,49 @@ impl<S: TraceSink> Engine<'_, S> {
         if step == Step::JoinAll {
             return self.wait_for_all(cpu, task);
         }
+        let mut paid = std::mem::take(&mut self.shared(task).wake_paid_ns);
         let next = self.object_step(cpu, task, step, true);
         if matches!(next, Next::Block(_)) {
-            let paid = self.charged_again(step);
-            let exec = &mut self.tasks[task];
-            exec.overhead = exec.overhead.saturating_sub(paid);
+            paid = self.charged_again(step);
         } else if step.ends_burst() {
             self.note_burst(task);
         }
+        let exec = &mut self.tasks[task];
+        exec.overhead = exec.overhead.saturating_sub(paid);
         next
+    }
+
+    /// What a call takes up to the wake-up, and the part of it that its step charges after that.
+    fn waking_call_ns(&mut self, step: Step) -> (Nanos, Nanos) {
+        match step {
+            Step::Send { channel, bytes } | Step::Receive { channel, bytes } => {
+                let copy_ns = self.device.copy_ns(bytes);
+                (self.transfer_ns(channel).saturating_add(copy_ns), copy_ns)
+            }
+            _ => (self.costs.futex_call_ns(), self.costs.futex_call_ns()),
+        }
+    }
+
+    /// Whether `step`, which does not block, wakes a task that waits for its object.
+    fn would_wake(&mut self, step: Step) -> bool {
+        match step {
+            Step::Unlock { object } => self.objects.mutex(object).contended,
+            Step::Signal { object } | Step::Broadcast { object } => {
+                !self.objects.condvar(object).is_empty()
+            }
+            Step::Barrier { object } | Step::SemPost { object } | Step::Resume { object } => {
+                match &self.objects.objects[object.index()] {
+                    Object::Barrier { waiters, .. } | Object::Event { waiters } => {
+                        !waiters.is_empty()
+                    }
+                    Object::Semaphore { waiters, .. } => !waiters.is_empty(),
+                    _ => false,
+                }
+            }
+            Step::Send { channel, .. } => !self.objects.channel(channel).readers.is_empty(),
+            Step::Receive { channel, .. } => !self.objects.channel(channel).writers.is_empty(),
+            _ => false,
+        }
     }
 
     /// What the call takes up to the switch.

@@ -2,6 +2,7 @@
 //! The tests of the engine and of the schedulers that it runs. They are one program, since to
 //! compile the engine's generic code once for each file took five minutes of processor time.
 
+mod attr_calls;
 mod autogroup;
 mod bandwidth;
 mod canaries;

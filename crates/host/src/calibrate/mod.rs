@@ -213,12 +213,13 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 /// Why there is no figure for `name`.
 fn why_missing(name: &str) -> &'static str {
     match name {
-        "timer_delay_ns" => "`idle_exit_ns` has it: what a timer finds idle waits for both",
+        "timer_delay_ns" | "idle_tick_ns" => {
+            "`idle_exit_ns` has it: what a timer finds idle waits for both"
+        }
         "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns"
         | "preempt_switch_ns" => "the parts of an interrupt cannot be timed from outside",
-        "pick_entry_ns" | "hrtick_ns" | "hrtick_resched_ns" | "throttle_ns" => {
-            "no program can tell it from the rest of a switch"
-        }
+        "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "hrtick_ns" | "hrtick_resched_ns"
+        | "throttle_ns" => "no program can tell it from the rest of a switch",
         "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "tick_entity_ns" | "server_refill_ns" => "no program can tell it from the rest of a tick",
@@ -228,7 +229,13 @@ fn why_missing(name: &str) -> &'static str {
             "it depends on how much memory the program touches"
         }
         "futex_ns" => "it depends on the C library",
-        "set_attr_ns" | "group_move_ns" => "a program makes such a call too rarely",
+        "set_attr_ns"
+        | "set_attr_after_ns"
+        | "group_move_ns"
+        | "group_move_after_ns"
+        | "group_change_ns"
+        | "cpu_max_ns"
+        | "cpu_max_switch_ns" => "a program makes such a call too rarely",
         "task_line_ns" => "only kernels of old have lists that it is for",
         "channel_transfer_ns" => "not told from the wake-up between two CPUs",
         "migration_ns" => "no two CPUs that may be used share a last-level cache",
@@ -278,7 +285,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 28] = [
+    const NEVER_MEASURED: [&str; 36] = [
         "bpf_kinsn_ns",
         "preempt_switch_ns",
         "tick_entity_ns",
@@ -302,7 +309,15 @@ mod tests {
         "exit_ns",
         "exit_after_ns",
         "set_attr_ns",
+        "set_attr_after_ns",
         "group_move_ns",
+        "group_move_after_ns",
+        "group_change_ns",
+        "cpu_max_ns",
+        "cpu_max_switch_ns",
+        "repick_ns",
+        "block_entity_ns",
+        "idle_tick_ns",
         "lock_hold_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",
