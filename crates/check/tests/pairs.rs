@@ -17,7 +17,7 @@ const FOUND: [(&str, u64, &str); 26] = [
     ("P04", 101, "sync-wakeup"),
     ("P05", 3, "slice-range"),
     ("P06", 3, "one-balancer"),
-    ("P07", 47, "least-vruntime"),
+    ("P07", 72, "least-vruntime"),
     ("P08", 0, "lone"),
     ("P09", 3, "counts"),
     ("P10", 4, "bounded-work"),

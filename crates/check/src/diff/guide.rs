@@ -244,6 +244,10 @@ impl SchedClass for Guided {
         self.class.serves(policy)
     }
 
+    fn is_changed_by(&self, core: &Core, task: TaskId, attr: &SchedAttr) -> bool {
+        self.class.is_changed_by(core, task, attr)
+    }
+
     fn admit(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) -> Result<(), String> {
         self.class.admit(core, task, attr)
     }
