@@ -86,7 +86,7 @@ fn counts(
     run(&scheduler.inspected_by(&inspector), &case).outcome();
     let variables = inspector.take().state.unwrap().variables;
     let count = |value| match value {
-        Value::Unsigned(count) => u64::try_from(count).unwrap(),
+        Value::Unsigned(count) => count,
         other => panic!("{other:?} is no count"),
     };
     variables.into_iter().map(|variable| count(variable.value)).collect()
