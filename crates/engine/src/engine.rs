@@ -163,7 +163,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             );
             assert!(timer.class < self.stack.len(), "a timer of class {} of no one", timer.class);
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
-            self.clock.events.push(timer.at, due);
+            self.clock.events.push(timer.at.max(self.core.now), due);
         }
         let mut index = 0;
         while let Some((task, from, cpu)) = self.core.nth_move(index) {
@@ -290,6 +290,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::Release(index) => self.release(index),
                 Due::Wake(task) => self.wake_from_event(task),
                 Due::ClassTimer { class, token } => {
+                    if self.costs.wakeup_switch_ns > 0 {
+                        // It takes the lock of its CPU, whichever that is.
+                        self.core.update_stopped_clocks();
+                    }
                     let (class, core) = self.class(class);
                     class.timer(core, token);
                     let class = class.name();

@@ -30,11 +30,14 @@ impl<S: TraceSink> Engine<'_, S> {
         let followed = self.has_followers;
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
-        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
+        self.core.work.clock_stopped = self.core.rqs[cpu.index()].clock_stopped.take();
+        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| {
+            self.at_clock(|engine| engine.leave(cpu, prev))
+        });
         if self.stack.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
         }
-        let mut next = self.pick(cpu);
+        let mut next = self.at_clock(|engine| engine.pick(cpu));
         if next.is_none() && self.newidle_balance(cpu) {
             next = self.pick_again(cpu);
         }
@@ -63,6 +66,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if must_move && let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
             self.move_away(cpu, prev);
         }
+        self.core.work.clock_stopped = None;
         self.balance_callbacks(cpu);
         if followed && self.locks.is_some() {
             self.lock_callbacks(cpu);
@@ -75,6 +79,18 @@ impl<S: TraceSink> Engine<'_, S> {
         if followed && self.tells_queues {
             self.tell_queues();
         }
+    }
+
+    /// Does what a pick does at the time of the CPU's clock. A wake-up that preempts has updated
+    /// the clock, so the pick does not (`rq_clock_skip_update` in `wakeup_preempt`): the time
+    /// between the two is charged to the next task, not to the one that runs meanwhile.
+    #[inline(always)]
+    fn at_clock<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let Some(at) = self.core.work.clock_stopped else { return work(self) };
+        let now = std::mem::replace(&mut self.core.now, at);
+        let result = work(self);
+        self.core.now = now;
+        result
     }
 
     /// Whether `task` is on the runqueue of `cpu`, waiting or running.
@@ -284,7 +300,10 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.cpus.cold_caches.is_some() {
             self.caches_used(cpu, prev);
         }
-        let t = self.account(cpu, prev);
+        self.at_clock(|engine| {
+            engine.account(cpu, prev);
+        });
+        let t = &mut self.core.tasks[prev.index()];
         debug_assert_eq!(out == SwitchOut::Dead, t.state == TaskState::Dead);
         if out.is_voluntary() {
             t.nr_voluntary_switches += 1;
@@ -292,8 +311,11 @@ impl<S: TraceSink> Engine<'_, S> {
             t.nr_involuntary_switches += 1;
         }
         let class = t.class;
+        self.at_clock(|engine| {
+            let (class, core) = engine.class(class);
+            class.put_prev_task(core, cpu, prev, next);
+        });
         let (class, core) = self.class(class);
-        class.put_prev_task(core, cpu, prev, next);
         if out == SwitchOut::Dead {
             class.task_dead(core, prev);
             self.each_class(|class, core| class.task_exited(core, prev));
@@ -320,6 +342,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
+        self.core.update_stopped_clock(cpu);
+        let t = &mut self.core.tasks[task.index()];
         debug_assert!(
             t.sum_exec_runtime <= now - t.release_ns,
             "task {task} ran {} ns of {} ns",
@@ -346,10 +370,12 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         self.resume_burst(cpu, next, cost, refill);
         let t = &mut self.core.tasks[next.index()];
-        t.exec_start = self.core.now;
+        t.exec_start = self.core.work.clock_stopped.unwrap_or(self.core.now);
         let class = t.class;
-        let (class, core) = self.class(class);
-        class.set_next_task(core, cpu, next, true);
+        self.at_clock(|engine| {
+            let (class, core) = engine.class(class);
+            class.set_next_task(core, cpu, next, true);
+        });
         if self.core.work.bpf_insns > 0 {
             self.lose_class_cost(cpu);
         }

@@ -41,6 +41,8 @@ pub(crate) struct Stack {
     pub timers_follow_tick: bool,
     /// Whether a move to another group requests a reschedule.
     pub group_moves_resched: bool,
+    /// A wake-up that preempts stops the clock of its CPU up to the pick.
+    pub wakeups_stop_clock: bool,
 }
 
 impl Stack {
@@ -76,6 +78,7 @@ impl Stack {
             has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
             timers_follow_tick: traits.iter().any(|class| class.timers_follow_tick),
             group_moves_resched: traits.iter().any(|class| class.group_moves_resched),
+            wakeups_stop_clock: traits.iter().any(|class| class.wakeups_stop_clock),
             classes,
         }
     }

@@ -39,6 +39,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             debug_assert!(self.is_on(cpu, curr), "the tick finds task {curr} off its queue");
             self.outcome.nr_ticks += 1;
+            self.core.update_stopped_clock(cpu);
             if !is_uniform && tick_ns + entity_ns > 0 {
                 let class = self.stack.class(self.core.task(curr).class);
                 let levels = Nanos::from(class.tick_levels(curr));

@@ -351,6 +351,9 @@ impl<S: TraceSink> Engine<'_, S> {
             PreemptCheck::Nothing => {}
         }
         class.task_woken(core, cpu, task);
+        if self.costs.wakeup_switch_ns > 0 && self.stack.wakeups_stop_clock {
+            self.core.stop_clock(cpu);
+        }
         self.drain();
         if self.has_followers {
             self.tell_woken(task);

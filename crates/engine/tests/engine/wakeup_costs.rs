@@ -168,3 +168,31 @@ fn an_exit_goes_on_after_the_parent_is_awake() {
         }
     }
 }
+
+/// A wake-up that preempts has updated the clock, and the pick leaves it as it is: the time between
+/// the two is charged to the woken task. So a SCHED_IDLE hog is not ahead of it, and gets the CPU
+/// at the first tick at which the slice of the other is over, as in guests of 6.12. Where the
+/// request is lazy (6.18, 7.2), the clock goes on: the hog is charged, and the other goes on.
+#[test]
+fn a_wake_up_stops_the_clock_up_to_the_switch() {
+    let program = ProgramBuilder::new().run(MS).sleep(9 * MS).run(MS).build();
+    let late = TaskSpec {
+        release_ns: schedlab_model::Amount::Constant(35_100_000),
+        ..task("a", nice(0), program)
+    };
+    let hog = task("hog", policy(Policy::Idle, 0), endless());
+    let workload = Workload::new("clock", vec![hog, late]);
+    let turns = |scheduler: &str, preempt| {
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        let costs = Costs { wakeup_switch_ns: SWITCH, ..Costs::ZERO };
+        case.machine = Machine { costs, preempt, ..case.machine };
+        case.until_ns = Some(41 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let found = turns("linux-6.12", Preempt::Voluntary);
+    assert_eq!(found, "0.015000A 35.115000B 36A 40B 40.115000A");
+    for scheduler in ["linux-6.18", "linux-7.2"] {
+        let found = turns(scheduler, Preempt::Lazy);
+        assert_eq!(found, "0.015000A 35.115000B 36.115000A", "{scheduler}");
+    }
+}

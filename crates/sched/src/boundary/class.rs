@@ -63,6 +63,9 @@ pub struct ClassTraits {
     /// Whether a running task that moves to another group requests a reschedule and goes to the
     /// tail of its priority, and so does one at the end of its exit, which leaves its autogroup.
     pub group_moves_resched: bool,
+    /// A wake-up that preempts has updated the clock of its CPU, and the pick does not update it
+    /// again (`rq_clock_skip_update` in `wakeup_preempt`).
+    pub wakeups_stop_clock: bool,
     /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
     /// before 6.2. Later kernels remember both.
     pub cpuset_forgets_affinity: bool,
@@ -85,6 +88,7 @@ impl ClassTraits {
         has_quiet_ticks: false,
         timers_follow_tick: false,
         group_moves_resched: false,
+        wakeups_stop_clock: false,
         cpuset_forgets_affinity: false,
         follows_tunables: false,
         enforces_cpu_max: false,

@@ -98,6 +98,9 @@ pub struct Rq {
     /// Whether a lazy reschedule was requested: it happens when the task returns to user mode, or
     /// after the next tick has turned it into a full request (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
+    /// When its clock was updated last, if the next pick leaves the clock as it is
+    /// (`rq_clock_skip_update`).
+    pub clock_stopped: Option<Nanos>,
     /// Classes, by bit, that requested [`crate::SchedClass::balance_callback`] after the next
     /// reschedule.
     balance_callbacks: u8,
@@ -165,6 +168,8 @@ pub struct Work {
     pub hrtick_ended: Option<CpuId>,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
+    /// The time of the clock of the CPU that picks, if the pick leaves the clock as it is.
+    pub clock_stopped: Option<Nanos>,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.
     pub cpus_compared: u32,
 }
@@ -266,6 +271,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
+            clock_stopped: None,
             balance_callbacks: 0,
             nr_switches: 0,
             idle_since: 0,
@@ -419,6 +425,37 @@ impl Core {
             rq.need_resched = true;
             self.resched_cpus.set(cpu);
             self.resched_pending += 1;
+        }
+    }
+
+    /// A wake-up has updated the clock of `cpu`. If it is to reschedule, the pick leaves the clock
+    /// as it is.
+    #[doc(hidden)]
+    #[inline]
+    pub fn stop_clock(&mut self, cpu: CpuId) {
+        let now = self.now;
+        let rq = &mut self.rqs[cpu.index()];
+        if rq.need_resched || rq.clock_stopped.is_some() {
+            rq.clock_stopped = Some(now);
+        }
+    }
+
+    /// Something else has updated the clock of `cpu`.
+    #[doc(hidden)]
+    #[inline]
+    pub fn update_stopped_clock(&mut self, cpu: CpuId) {
+        let now = self.now;
+        if let Some(at) = &mut self.rqs[cpu.index()].clock_stopped {
+            *at = now;
+        }
+    }
+
+    /// A timer has updated the clock of a CPU.
+    #[doc(hidden)]
+    pub fn update_stopped_clocks(&mut self) {
+        let now = self.now;
+        for rq in &mut self.rqs {
+            rq.clock_stopped = rq.clock_stopped.map(|_| now);
         }
     }
 

@@ -409,6 +409,7 @@ impl SchedClass for FairClass {
             enforces_cpu_max: true,
             follows_tunables: true,
             group_moves_resched: true,
+            wakeups_stop_clock: true,
             cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
             ..ClassTraits::DEFAULT
         }
