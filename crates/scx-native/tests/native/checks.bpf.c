@@ -4,14 +4,9 @@
  * text, storage, questions about the kernel. What is wrong is an scx_bpf_error with its line.
  */
 #include <scx/common.bpf.h>
+#include "check.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-#define CHECK(condition)                                                \
-	do {                                                            \
-		if (!(condition))                                       \
-			scx_bpf_error("not so: " #condition);           \
-	} while (0)
 
 enum { QUEUE_DSQ = 7 };
 

@@ -5,14 +5,9 @@
  * timer.
  */
 #include <scx/common.bpf.h>
+#include "check.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-#define CHECK(condition)                                                \
-	do {                                                            \
-		if (!(condition))                                       \
-			scx_bpf_error("not so: " #condition);           \
-	} while (0)
 
 #ifndef bpf_target_x86
 #error "schedulers that ask for the architecture would not ask for interrupts"

@@ -4,14 +4,9 @@
  * `errand-0`, `errand-1`, ... from its first instructions on.
  */
 #include <scx/common.bpf.h>
+#include "check.bpf.h"
 
 char _license[] SEC("license") = "GPL";
-
-#define CHECK(condition)                                                \
-	do {                                                            \
-		if (!(condition))                                       \
-			scx_bpf_error("not so: " #condition);           \
-	} while (0)
 
 u64 nr_inherited, nr_own;
 s32 boss;
