@@ -237,7 +237,8 @@ impl<'a> Player<'a> {
             marks,
             waits: Waits::new(slot, marks, !plan.own_stamps),
             burner: Burner::new(speed),
-            timers: Vec::new(),
+            // Allocated here: a first allocation after the release takes 0.1 ms of the run.
+            timers: vec![0; task.program.nr_timers as usize],
             children: Vec::new(),
             files: TaskFiles::new(plan.dir.clone(), index, plan.pace.file_len),
             buffers: Buffers::new(task),
@@ -308,7 +309,8 @@ impl<'a> Player<'a> {
             self.marks.push(Mark::Began);
         }
         let released_ns = slot.released_ns.load(Ordering::Relaxed);
-        self.timers = vec![released_ns; program.nr_timers as usize];
+        self.timers.clear();
+        self.timers.resize(program.nr_timers as usize, released_ns);
         let mut interpreter = Interpreter::new(self.plan.seed, TaskId(self.index));
         self.come_back();
         loop {
