@@ -241,13 +241,14 @@ const AFTER_TICK_NS: u64 = 2_000;
 fn next_tick() -> u64 {
     let (before, start) = (sys::last_tick_ns(), sys::monotonic_ns());
     let longest = 2 * sys::tick_ns();
+    // A reading of the clock after which the tick had not come: the tick itself takes 20 us of a
+    // guest, so a reading that it may have interrupted does not tell when it was.
     let mut last = start;
     loop {
-        let ticked = sys::last_tick_ns() != before;
-        // Read the clock after the tick: an earlier reading may be before it.
         let now = sys::monotonic_ns();
-        if ticked || now - start > longest {
-            return now.min(last + AFTER_TICK_NS);
+        if sys::last_tick_ns() != before || now - start > longest {
+            // The clock again: the first reading may be from before the tick.
+            return sys::monotonic_ns().min(last + AFTER_TICK_NS);
         }
         last = now;
     }
