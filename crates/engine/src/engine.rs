@@ -95,6 +95,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         if let Some(user) = &user {
             user.comes_first(&mut arrivals);
         }
+        let at_start = arrivals.iter().filter(|arrival| arrival.release_ns == 0);
+        let policies = at_start.map(|arrival| workload.tasks[arrival.spec as usize].attr.policy);
+        core.server_lead_ns = machine.costs.server_lead(policies);
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.
             let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };

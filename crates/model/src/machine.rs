@@ -2,7 +2,7 @@
 //! The modelled machine: CPUs, their topology, the tick, the block device, and what things cost.
 
 use crate::cpumask::NR_CPUS_MAX;
-use crate::{CpuId, CpuMask, Memory, Nanos};
+use crate::{CpuId, CpuMask, Memory, Nanos, Policy};
 
 mod caches;
 mod interrupts;
@@ -202,6 +202,13 @@ pub struct Costs {
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
+    /// How much earlier than time 0 the fair server of a CPU started that the launcher gives fair
+    /// tasks before it: this, and the next two for each task of time 0.
+    pub server_lead_ns: Nanos,
+    /// The same for each task of a fair policy.
+    pub server_lead_fair_ns: Nanos,
+    /// The same for each task of a real-time policy.
+    pub server_lead_rt_ns: Nanos,
     /// 1,000 instructions of the programs of a scheduler for sched_ext, and of the functions of the
     /// kernel that they call. 0: programs take no time.
     pub bpf_kinsn_ns: Nanos,
@@ -269,6 +276,18 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// How much earlier than time 0 fair servers started, with tasks of these policies at time 0.
+    pub fn server_lead(&self, policies: impl Iterator<Item = Policy>) -> Nanos {
+        policies.fold(self.server_lead_ns, |sum, policy| {
+            let more = match policy {
+                policy if policy.is_fair() => self.server_lead_fair_ns,
+                policy if policy.is_rt() => self.server_lead_rt_ns,
+                _ => 0,
+            };
+            sum.saturating_add(more)
+        })
+    }
+
     /// All costs are 0, so textbook formulas hold exactly.
     pub const ZERO: Self = Self {
         context_switch_ns: 0,
@@ -293,6 +312,9 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,
+        server_lead_ns: 0,
+        server_lead_fair_ns: 0,
+        server_lead_rt_ns: 0,
         bpf_kinsn_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
@@ -346,6 +368,9 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,
+        server_lead_ns: 0,
+        server_lead_fair_ns: 0,
+        server_lead_rt_ns: 0,
         bpf_kinsn_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
@@ -374,7 +399,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 46] = [
+    pub const NAMES: [&'static str; 49] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -397,6 +422,9 @@ impl Costs {
         "hrtick_resched_ns",
         "throttle_ns",
         "server_refill_ns",
+        "server_lead_ns",
+        "server_lead_fair_ns",
+        "server_lead_rt_ns",
         "bpf_kinsn_ns",
         "fork_ns",
         "first_fork_ns",
@@ -483,6 +511,9 @@ impl Costs {
             "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
             "throttle_ns" => &mut self.throttle_ns,
             "server_refill_ns" => &mut self.server_refill_ns,
+            "server_lead_ns" => &mut self.server_lead_ns,
+            "server_lead_fair_ns" => &mut self.server_lead_fair_ns,
+            "server_lead_rt_ns" => &mut self.server_lead_rt_ns,
             "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,

@@ -222,6 +222,9 @@ fn why_missing(name: &str) -> &'static str {
         | "throttle_ns" => "no program can tell it from the rest of a switch",
         "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
+        "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" => {
+            "only a launcher that has the CPU wakes tasks before time 0"
+        }
         "tick_entity_ns" | "server_refill_ns" => "no program can tell it from the rest of a tick",
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
@@ -285,11 +288,14 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 36] = [
+    const NEVER_MEASURED: [&str; 39] = [
         "bpf_kinsn_ns",
         "preempt_switch_ns",
         "tick_entity_ns",
         "server_refill_ns",
+        "server_lead_ns",
+        "server_lead_fair_ns",
+        "server_lead_rt_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
         "throttle_ns",

@@ -206,6 +206,8 @@ pub struct Core {
     pub set_up_ns: Nanos,
     /// Time between two checks for stalls of a sched_ext scheduler (ns); 0: none is loaded.
     pub check_period_ns: Nanos,
+    /// How much earlier fair servers started that start at time 0 (ns).
+    pub server_lead_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -290,6 +292,7 @@ impl Core {
             aligns_periods: machine.aligns_periods,
             set_up_ns: machine.set_up_ns,
             check_period_ns: 0,
+            server_lead_ns: 0,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),

@@ -339,6 +339,10 @@ impl FairServers {
         } else if is_over || entity.overflows(since) {
             server.defer_running &= !revised;
             server.new_period(since);
+            if since == 0 {
+                // Tasks of time 0 have been woken before it.
+                server.entity.deadline -= core.server_lead_ns;
+            }
         } else if !server.defer_running {
             server.wait_for_zero_laxity();
         }
