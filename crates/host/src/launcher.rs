@@ -140,7 +140,7 @@ impl Launcher<'_> {
         let speed = self.measure_speed();
         if self.plan.pace.calm_ns > 0 {
             // Without it, only the costs of first uses differ.
-            let _ = sys::inherit_code();
+            let _ = sys::inherit_code(&player::code());
         }
         let mut release = self.plan_release();
         let count = release.count();

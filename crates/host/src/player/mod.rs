@@ -206,6 +206,18 @@ pub fn run_released(
     player.play(program)
 }
 
+/// Addresses of the functions that only released tasks call.
+pub fn code() -> [usize; 6] {
+    [
+        Player::play as *const () as usize,
+        Player::step as *const () as usize,
+        Player::act as *const () as usize,
+        Player::begin_child as *const () as usize,
+        Player::join as *const () as usize,
+        wait_for_release as *const () as usize,
+    ]
+}
+
 /// Forks a process that ends at once. A first fork takes the longest: it copies pages that the task
 /// has in common with the launcher.
 fn rehearse_fork() {
