@@ -40,10 +40,11 @@ impl<S: TraceSink> Engine<'_, S> {
             debug_assert!(self.is_on(cpu, curr), "the tick finds task {curr} off its queue");
             self.outcome.nr_ticks += 1;
             self.core.update_stopped_clock(cpu);
+            let mut levels_ns = 0;
             if !is_uniform && tick_ns + entity_ns > 0 {
                 let class = self.stack.class(self.core.task(curr).class);
-                let levels = Nanos::from(class.tick_levels(curr));
-                self.extend_burst(cpu, tick_ns + levels.saturating_mul(entity_ns));
+                levels_ns = Nanos::from(class.tick_levels(curr)).saturating_mul(entity_ns);
+                self.extend_burst(cpu, tick_ns + levels_ns);
             }
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
@@ -68,7 +69,10 @@ impl<S: TraceSink> Engine<'_, S> {
             if class_ns > 0 {
                 self.extend_burst(cpu, class_ns);
             }
-            let rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
+            let mut rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
+            if rest_ns > 0 {
+                rest_ns = rest_ns.saturating_add(levels_ns);
+            }
             if rest_ns > 0 && self.core.rq(cpu).need_resched {
                 self.resched_after(cpu, rest_ns);
             }
