@@ -97,6 +97,9 @@ const volatile bool weak_memory = false;  /* the CPU may reorder stores */
 
 /* Set before the run. */
 __u32 launcher_tgid = 0;
+/* The greatest number of rounds by which a switch of the run is made longer, and what draws it. */
+__u32 jitter_rounds_max = 0;
+__u32 jitter_state = 0;
 
 /* One a CPU. The reader writes `tail` and nothing else. */
 struct ring_control {
@@ -274,6 +277,21 @@ static __always_inline void tell_other(__u32 here, __u32 prev_pid, bool other_co
 	ring->other_since = other_comes ? now : 0;
 }
 
+/*
+ * Makes this switch longer, by a number of rounds that it draws. The generator is the linear
+ * congruential one of Numerical Recipes, whose upper bits are used.
+ */
+static __noinline int make_longer(void)
+{
+	__u32 rounds, i;
+
+	jitter_state = jitter_state * 1664525 + 1013904223;
+	rounds = (__u64)(jitter_state >> 8) * (jitter_rounds_max + 1) >> 24;
+	for (i = 0; i < REC_JITTER_ROUNDS_MAX && i < rounds; i++)
+		barrier();
+	return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -306,6 +324,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		out = REC_OUT_BLOCKED_IO;
 	}
 	emit(REC_SWITCH, prev_pid, comes ? next_pid : 0, here, out);
+	if (jitter_rounds_max)
+		make_longer();
 	return 0;
 }
 

@@ -12,6 +12,9 @@
 #define REC_PID_BITS 22
 #define REC_PIDS_MAX (1u << REC_PID_BITS)
 
+/* Most rounds of the loop that makes a switch longer (crates/host/src/pace.rs). */
+#define REC_JITTER_ROUNDS_MAX 1024
+
 /* Kind of a record. */
 #define REC_SWITCH 1
 #define REC_WAKEUP 2

@@ -178,6 +178,7 @@ impl Lane for SimLane {
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
         request.refuse_program(self.kind())?;
+        request.refuse_switch_jitter("the simulator")?;
         self.run_observed(request, sink, None)
     }
 }

@@ -167,6 +167,8 @@ pub struct GuestRequest {
     pub until_ns: Option<Nanos>,
     /// Time (ns) of each instruction, with a counted clock.
     pub instruction_ns: Option<Nanos>,
+    /// How much longer a switch may take (ns), with a counted clock.
+    pub switch_jitter_ns: Nanos,
     /// Files to write before the run: path and text (sysctl, scheduler settings).
     pub writes: Vec<(String, String)>,
     /// The workload is repeated until this much of the guest's time (ns) has passed since the first
@@ -291,6 +293,7 @@ mod tests {
             seed: 7,
             until_ns: Some(1_000_000_000),
             instruction_ns: Some(8),
+            switch_jitter_ns: 2_000,
             writes: vec![("kernel.sched_rt_runtime_us".into(), "950000".into())],
             soak_ns: Some(60_000_000_000),
         }

@@ -136,7 +136,9 @@ fn play(
     reply: &mut GuestReply,
 ) -> Result<RunResult, LaneError> {
     let mut pace = Pace::quiet(request.cpus.weight());
-    pace.instruction_ns = request.instruction_ns;
+    if let Some(instruction_ns) = request.instruction_ns {
+        pace = pace.counted(instruction_ns, request.switch_jitter_ns);
+    }
     if request.instruction_ns.is_none() || request.soak_ns.is_some() {
         // With the host's time, calm takes real seconds and tasks may wake late. A long run
         // consists of rounds; calm would be most of it.

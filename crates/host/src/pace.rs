@@ -9,6 +9,11 @@
 use crate::session;
 use schedlab_model::{CpuMask, Nanos, Op, Program, Workload};
 
+/// Instructions of a round of the recorder's loop (`make_longer` in bpf/recorder.bpf.c).
+const JITTER_ROUND_INSTRUCTIONS: u64 = 5;
+/// The most rounds of that loop (REC_JITTER_ROUNDS_MAX in bpf/recorder.h).
+pub const JITTER_ROUNDS_MAX: u32 = 1024;
+
 /// The intervals of the helpers, and the sizes of their buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
@@ -30,6 +35,8 @@ pub struct Pace {
     /// Time (ns) of every instruction, if the clock counts instructions: work is then a number of
     /// instructions, and no task needs to read a clock.
     pub instruction_ns: Option<Nanos>,
+    /// The greatest number of rounds of a loop by which the recorder makes a switch longer.
+    pub switch_jitter_rounds: u32,
 }
 
 /// Times at equal distances at which a run may begin (CLOCK_MONOTONIC, ns).
@@ -60,6 +67,13 @@ impl Beat {
 }
 
 impl Pace {
+    /// The pace with counted time, and with switches that take up to `jitter_ns` longer.
+    pub fn counted(self, instruction_ns: Nanos, jitter_ns: Nanos) -> Self {
+        let round_ns = (instruction_ns * JITTER_ROUND_INSTRUCTIONS).max(1);
+        let rounds = jitter_ns.div_ceil(round_ns).min(JITTER_ROUNDS_MAX.into());
+        Self { instruction_ns: Some(instruction_ns), switch_jitter_rounds: rounds as u32, ..self }
+    }
+
     /// Whether nobody but the run uses the machine: a guest.
     pub fn has_machine(&self) -> bool {
         self.calm_ns > 0
@@ -76,6 +90,7 @@ impl Pace {
         kept_max: 0,
         file_len: 16 << 20,
         instruction_ns: None,
+        switch_jitter_rounds: 0,
     };
 
     /// The pace for a run on `cpus` of this machine. `workload` is `None` for a program, which
@@ -125,6 +140,7 @@ impl Pace {
             kept_max: 1 << 20,
             file_len: 256 << 10,
             instruction_ns: None,
+            switch_jitter_rounds: 0,
         }
     }
 

@@ -243,6 +243,7 @@ impl Source {
         match self {
             #[cfg(schedlab_bpf)]
             Self::Bpf { recorder, drain } => {
+                recorder.make_longer(plan.pace.switch_jitter_rounds, plan.seed);
                 recorder.follow(launcher_pid);
                 if let Some(rings) = recorder.rings() {
                     for cpu in plan.cpus.iter().filter(|cpu| cpu.0 < rings.nr_cpus()) {

@@ -189,6 +189,9 @@ pub struct RunRequest {
     /// Ends the run at this time (ns) if it has not ended before. Replaces the workload's own
     /// duration.
     pub until_ns: Option<Nanos>,
+    /// How much longer switches take than they do anyway: each by a time of its own up to this one
+    /// (ns). Shows which results depend on microseconds. Only guests with counted time have it.
+    pub switch_jitter_ns: Nanos,
     /// The parts of the trace that the result contains.
     pub keep: Keep,
     /// A third-party program instead of the workload, which then has a name but no tasks. Only the
@@ -210,6 +213,7 @@ impl RunRequest {
             seed: 1,
             repetition: 0,
             until_ns: None,
+            switch_jitter_ns: 0,
             keep: Keep::NOTHING,
             program: None,
         }
@@ -228,6 +232,17 @@ impl RunRequest {
         (Cow::Owned(Self { until_ns: Some(limit_ns), ..self.clone() }), Some(warning))
     }
 
+    /// Returns the error of a lane without counted time, if the request has longer switches.
+    pub fn refuse_switch_jitter(&self, lane: &str) -> Result<(), LaneError> {
+        match self.switch_jitter_ns {
+            0 => Ok(()),
+            longer => Err(LaneError::Input(format!(
+                "switches up to {longer} ns longer: {lane} cannot make them longer; only guests \
+                 with counted time can"
+            ))),
+        }
+    }
+
     /// Returns the error of a lane that cannot run programs, if the request has one.
     pub fn refuse_program(&self, lane: LaneKind) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };
@@ -237,6 +252,9 @@ impl RunRequest {
         )))
     }
 }
+
+/// The greatest [`RunRequest::switch_jitter_ns`]. More would not be a detail of a machine any more.
+pub const SWITCH_JITTER_NS_MAX: Nanos = 20_000;
 
 /// Why a run has no result. The text tells what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]

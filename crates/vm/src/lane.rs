@@ -391,6 +391,7 @@ impl VmLane {
             seed: request.seed,
             until_ns: request.until_ns,
             instruction_ns: setup.accel.instruction_ns(),
+            switch_jitter_ns: request.switch_jitter_ns,
             writes,
             soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
@@ -454,6 +455,9 @@ impl Lane for VmLane {
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
         request.refuse_program(self.kind())?;
+        if self.options.clock != Clock::Counted {
+            request.refuse_switch_jitter("a guest with the host's clock")?;
+        }
         if let Some(spec) = &request.machine {
             return Err(LaneError::Input(format!(
                 "machine {:?}: a guest is QEMU's own machine; only the number of CPUs can be \

@@ -15,7 +15,7 @@ use clap_complete::ArgValueCompleter;
 use schedlab_lab::Plan;
 use schedlab_lab::plan::ModelTicks;
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult};
+use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult, SWITCH_JITTER_NS_MAX};
 use schedlab_sim::SimLane;
 use schedlab_vm::command::ShippedScheduler;
 use schedlab_vm::golden_check::Seen;
@@ -73,6 +73,12 @@ pub struct VmArgs {
     /// Runs, each with the next seed [default: 1, or 5 with the live clock]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
+    /// Make each switch longer, by a time of its own up to this one
+    ///
+    /// What changes then depends on microseconds. Needs the counted clock. Up to 20us; the seed
+    /// draws the times.
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = jitter)]
+    pub switch_jitter: Option<Nanos>,
     /// Set an option of the sched_ext scheduler, such as slice_ms=5 (repeatable)
     #[arg(long = "set", short = 's', value_name = "NAME=VALUE")]
     pub options: Vec<String>,
@@ -220,6 +226,13 @@ fn quantum(text: &str) -> Result<Nanos, String> {
     is_allowed.then_some(ns).ok_or_else(|| "allowed are 1us to 1ms".into())
 }
 
+/// Reads the value of `--switch-jitter`.
+fn jitter(text: &str) -> Result<Nanos, String> {
+    let ns = input::duration(text)?;
+    let is_allowed = ns <= SWITCH_JITTER_NS_MAX;
+    is_allowed.then_some(ns).ok_or_else(|| "allowed are 1ns to 20us".into())
+}
+
 /// The file of the guest and the text to write for a `--sysctl` setting.
 fn write(text: &str) -> CliResult<(String, String)> {
     let (name, value) = schedlab_workload::pair("--sysctl", text)?;
@@ -278,6 +291,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                     seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
                     repetition,
                     until_ns: args.tasks.until,
+                    switch_jitter_ns: args.switch_jitter.unwrap_or(0),
                     keep: sim::keep(&args.output),
                     ..RunRequest::new(named.workload.clone(), scheduler, cpus)
                 });

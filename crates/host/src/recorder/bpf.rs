@@ -6,6 +6,7 @@ use crate::error::HostError;
 use crate::procfs;
 use crate::sys;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use schedlab_model::random::{Purpose, Stream};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
@@ -124,6 +125,19 @@ impl BpfRecorder {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: an aligned, mapped integer that the kernel side reads whole.
             unsafe { (&raw mut bss.launcher_tgid).write_volatile(launcher_pid) };
+        }
+    }
+
+    /// From now on a switch of the run takes up to `rounds_max` rounds of a loop longer, each switch
+    /// by a number of its own that `seed` draws. With 0 none does.
+    pub fn make_longer(&mut self, rounds_max: u32, seed: u64) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            let state = Stream::new(seed, Purpose::Experiment, 0).below(1 << 32) as u32;
+            // SAFETY: aligned, mapped integers that the kernel side reads whole.
+            unsafe {
+                (&raw mut bss.jitter_state).write_volatile(state);
+                (&raw mut bss.jitter_rounds_max).write_volatile(rounds_max);
+            }
         }
     }
 
