@@ -241,7 +241,8 @@ fn random_workloads_of_a_half_are_compared_and_stored() {
             done.stderr
         );
         let all = &kernel["figures"]["all"];
-        let counts = ["within", "by_variation", "outside"].map(|key| all[key].as_u64().unwrap());
+        let counts = ["within", "by_variation", "by_switches", "outside"]
+            .map(|key| all[key].as_u64().unwrap());
         assert_eq!(counts.iter().sum::<u64>(), 2, "{all}");
         let schema: Value =
             serde_json::from_str(&schedlab(&["schema", "agreement"]).stdout).unwrap();

@@ -362,7 +362,7 @@ impl PairLane {
             return wrong("cpus", text, "give one or more numbers from 1 to 1024");
         }
         if let Some(shift) = &self.shift {
-            shift.check().map_err(|error| error.below("shift"))?;
+            shift.check(self.name).map_err(|error| error.below("shift"))?;
         }
         check_repetitions(self.repetitions as usize, "repetitions")?;
         match self.cpu_time_least {

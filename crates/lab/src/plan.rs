@@ -42,6 +42,8 @@ pub type TasksReader<'a> = dyn Fn(&str, &str, u32) -> Result<Workload, String> +
 
 /// Parameter of a run with a shifted start: the number of the shift, from 1.
 pub const SHIFT: &str = "shift";
+/// Parameter of a run with a shifted start whose switches also take longer: how much at most.
+pub const SWITCH_JITTER: &str = "switch_jitter";
 
 /// Makes a modelled machine from its name.
 pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
@@ -489,6 +491,11 @@ fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), S
                 return Err(StudyError::new(text, "such a start cannot be shifted: drop `shift`"));
             }
         };
+    }
+    request.switch_jitter_ns = shift.switch_jitter_ns(number)?;
+    if request.switch_jitter_ns > 0 {
+        let text = format!("{}ns", request.switch_jitter_ns);
+        request.parameters.insert(SWITCH_JITTER.into(), text);
     }
     request.parameters.insert(SHIFT.into(), number.to_string());
     Ok(())

@@ -9,14 +9,14 @@ use crate::cases::{CaseSet, CaseStudy, MeasureSpec};
 use crate::claims::{self, Claim, Quick};
 use crate::document;
 use crate::pairs::{Pair, PairLane};
-use crate::plan::{Note, SHIFT};
+use crate::plan::{Note, SHIFT, SWITCH_JITTER};
 use crate::published::Published;
 use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, View};
 use schedlab_model::Nanos;
 use schedlab_run::place::{Step, unknown};
 use schedlab_run::program::ProgramSpec;
-use schedlab_run::{LaneKind, StudyError};
+use schedlab_run::{LaneKind, SWITCH_JITTER_NS_MAX, StudyError};
 use schedlab_workload::units;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -205,6 +205,10 @@ pub struct Shift {
     pub to: String,
     /// Number of runs with each seed, each with its own time.
     pub count: u32,
+    /// In the last half of these runs every switch also takes longer, by a time of its own up to
+    /// this one, such as `2us`. Only for kernels in guests.
+    #[serde(default)]
+    pub switch_jitter: Option<String>,
 }
 
 impl Shift {
@@ -228,8 +232,29 @@ impl Shift {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), StudyError> {
+    /// How much longer switches of shifted run `number` take at most (ns).
+    pub(crate) fn switch_jitter_ns(&self, number: u32) -> Result<Nanos, StudyError> {
+        let Some(text) = self.switch_jitter.as_ref().filter(|_| number > self.count / 2) else {
+            return Ok(0);
+        };
+        let wrong = |text: String, hint: &str| StudyError::new(text, hint).below("switch_jitter");
+        let ns = units::parse_duration(text).map_err(|e| wrong(format!("{e}"), ""))?;
+        match (1..=SWITCH_JITTER_NS_MAX).contains(&ns) {
+            true => Ok(ns),
+            false => {
+                Err(wrong(format!("switches take up to {text} longer"), "allowed are 1ns to 20us"))
+            }
+        }
+    }
+
+    pub(crate) fn check(&self, lane: LaneKind) -> Result<(), StudyError> {
         self.range()?;
+        if self.switch_jitter.is_some() && lane != LaneKind::Vm {
+            let text = format!("`switch_jitter` with lane {lane}");
+            let help = "only guests can have longer switches: drop it, or use lane vm";
+            return Err(StudyError::new(text, help).below("switch_jitter"));
+        }
+        self.switch_jitter_ns(self.count)?;
         match (1..=Self::COUNT_MAX).contains(&self.count) {
             true => Ok(()),
             false => {
@@ -469,6 +494,9 @@ impl ExperimentSpec {
         names.extend(self.runs.iter().flat_map(|runs| runs.set.keys()).map(|n| format!("set.{n}")));
         names.extend(self.runs.iter().any(|runs| runs.hz.is_some()).then(|| "hz".into()));
         names.extend(self.runs.iter().any(|runs| runs.shift.is_some()).then(|| SHIFT.into()));
+        let has_jitter = |shift: &Shift| shift.switch_jitter.is_some();
+        let mut shifts = self.runs.iter().filter_map(|runs| runs.shift.as_ref());
+        names.extend(shifts.any(has_jitter).then(|| SWITCH_JITTER.into()));
         for workload in self.workload.values() {
             let given = workload.split_once(':').map_or("", |(_, given)| given);
             names.extend(given.split(',').filter_map(|p| Some(p.split_once('=')?.0.to_string())));
@@ -624,7 +652,7 @@ impl RunsSpec {
             _ => {}
         }
         if let Some(shift) = &self.shift {
-            shift.check().map_err(|error| error.below("shift"))?;
+            shift.check(lane).map_err(|error| error.below("shift"))?;
         }
         if lane == LaneKind::Host && !self.set.is_empty() {
             return Err(StudyError::new(

@@ -2,13 +2,16 @@
 //! Compares the runs of cases, and counts how many comparisons agree.
 //!
 //! A comparison is one measure of one case under one kernel. In counted time a run repeats to the
-//! last bit, so one run of the model is compared with one of the kernel. The kernel's runs with
-//! shifted starts show its own variation: the greatest deviation of one of them from the unshifted
-//! run. A comparison is *within* if every task deviates by the tolerance at most, *by variation* if
-//! every task deviates by the tolerance or the variation at most, and else *outside*.
+//! last bit, so one run of the model is compared with one of the kernel. Further runs of the kernel
+//! show its own variation: the greatest deviation of one of them from the first run. In all of them
+//! the tasks start later, in some every switch also takes a little longer. A comparison is *within*
+//! if every task deviates by the tolerance at most, *by variation* if every task deviates by the
+//! tolerance or by the variation of the runs with usual switches at most, *by switches* if by that
+//! of all, and else *outside*.
 //!
-//! *The kernel itself* is compared in the same way: each shifted run takes the place of the model,
-//! and the others remain to show the variation. This figure is what a perfect model would reach.
+//! *The kernel itself* is compared in the same way: each of these runs takes the place of the
+//! model, and the others remain to show the variation. This figure is what a perfect model would
+//! reach.
 
 use super::result::{
     Agreement, Comparison, Counts, Figures, KernelAgreement, NotCompared, Outcome,
@@ -17,7 +20,7 @@ use super::{CaseStudy, MeasureSpec, SetCase};
 use crate::claims::slices::description;
 use crate::claims::{self, Number, Yardstick};
 use crate::pairs::Pair;
-use crate::plan::SHIFT;
+use crate::plan::{SHIFT, SWITCH_JITTER};
 use crate::{ExperimentResult, Failure, Plan};
 use schedlab_run::{LaneKind, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,8 +150,9 @@ impl<'p> OfPair<'p> {
             let pooled = pooled(&all);
             let values = |run: &RunResult| measure.values(run, &pooled);
             let base = values(runs.base);
-            let shifted: Vec<Values> = runs.shifted.iter().map(|run| values(run)).collect();
-            let others: Vec<&Values> = shifted.iter().collect();
+            let shifted: Vec<Varied> =
+                runs.shifted.iter().map(|run| Varied::of(run, &values)).collect();
+            let others: Vec<&Varied> = shifted.iter().collect();
             let Some(compared) = compare(measure, &base, &values(runs.model), &others) else {
                 continue;
             };
@@ -163,7 +167,7 @@ impl<'p> OfPair<'p> {
             for index in 0..others.len() {
                 let mut rest = others.clone();
                 let itself = rest.remove(index);
-                if let Some(compared) = compare(measure, &base, itself, &rest) {
+                if let Some(compared) = compare(measure, &base, &itself.values, &rest) {
                     self.found.itself.add(compared.outcome);
                 }
             }
@@ -198,6 +202,19 @@ impl<'p> OfPair<'p> {
 
 type Values = BTreeMap<String, f64>;
 
+/// The values of a run that shows the kernel's own variation.
+struct Varied {
+    values: Values,
+    /// Whether its switches took longer.
+    has_jitter: bool,
+}
+
+impl Varied {
+    fn of(run: &RunResult, values: &impl Fn(&RunResult) -> Values) -> Self {
+        Self { values: values(run), has_jitter: run.parameters.contains_key(SWITCH_JITTER) }
+    }
+}
+
 /// Descriptions whose tasks are compared as one: they are many, or not equally many in all runs.
 fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
     let count = |run: &RunResult| {
@@ -217,12 +234,12 @@ fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
     pooled
 }
 
-/// Compares a run with the unshifted one of the kernel; `None`: no task has such a value in both.
+/// Compares a run with the first one of the kernel; `None`: no task has such a value in both.
 fn compare(
     measure: &Measure<'_>,
     base: &Values,
     other: &Values,
-    shifted: &[&Values],
+    varied: &[&Varied],
 ) -> Option<Comparison> {
     let yardstick = &measure.yardstick;
     let counted = |value: f64| value.max(yardstick.floor);
@@ -234,11 +251,16 @@ fn compare(
     let mut outcome = Outcome::Within;
     for (unit, on) in base {
         let Some(found) = deviation(other, unit) else { continue };
-        let own = shifted.iter().filter_map(|run| deviation(run, unit)).fold(0.0, f64::max);
+        let greatest = |with_jitter: bool| {
+            let counted = varied.iter().filter(|run| with_jitter || !run.has_jitter);
+            counted.filter_map(|run| deviation(&run.values, unit)).fold(0.0, f64::max)
+        };
+        let own = greatest(true);
         let limit = yardstick.limit();
         outcome = outcome.max(match found {
             found if found <= limit => Outcome::Within,
-            found if found <= own => Outcome::ByVariation,
+            found if found <= greatest(false) => Outcome::ByVariation,
+            found if found <= own => Outcome::BySwitches,
             _ => Outcome::Outside,
         });
         // The task that is furthest outside is told.

@@ -57,7 +57,8 @@ fn by_kernel(text: &mut String, kernels: &[&KernelAgreement]) {
         "cases",
         "comparisons",
         "within the tolerance",
-        "or the kernel's own variation",
+        "or what shifted starts change",
+        "or what longer switches change",
         "the kernel itself",
         "a wrong model",
     ];
@@ -77,6 +78,7 @@ fn by_kernel(text: &mut String, kernels: &[&KernelAgreement]) {
                 one.nr_cases.to_string(),
                 all.nr().to_string(),
                 percent(all.percent_within()),
+                percent(all.percent_shifted()),
                 percent(all.percent()),
                 percent(one.kernel_itself.percent()),
                 wrong,

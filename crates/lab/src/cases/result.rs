@@ -16,8 +16,10 @@ pub enum Outcome {
     /// Every task deviates by the tolerance at most.
     #[default]
     Within,
-    /// Every task deviates by the tolerance or the kernel's own variation at most.
+    /// Every task deviates by the tolerance at most, or by what shifted starts change in the kernel.
     ByVariation,
+    /// As above, or by what longer switches change in the kernel.
+    BySwitches,
     /// A task deviates by more.
     Outside,
 }
@@ -27,8 +29,11 @@ pub enum Outcome {
 pub struct Counts {
     /// Within the tolerance.
     pub within: u32,
-    /// Only within the kernel's own variation.
+    /// Only within what shifted starts change in the kernel.
     pub by_variation: u32,
+    /// Only within what shifted starts and longer switches change in the kernel.
+    #[serde(default)]
+    pub by_switches: u32,
     /// Outside both.
     pub outside: u32,
 }
@@ -39,24 +44,33 @@ impl Counts {
         *match outcome {
             Outcome::Within => &mut self.within,
             Outcome::ByVariation => &mut self.by_variation,
+            Outcome::BySwitches => &mut self.by_switches,
             Outcome::Outside => &mut self.outside,
         } += 1;
     }
 
     /// Number of comparisons.
     pub const fn nr(self) -> u32 {
-        self.within + self.by_variation + self.outside
+        self.within + self.by_variation + self.by_switches + self.outside
     }
 
-    /// The share within tolerance or variation, in percent.
+    /// The share within the tolerance or the kernel's own variation, in percent.
     pub fn percent(self) -> Option<f64> {
-        let nr = self.nr();
-        (nr > 0).then(|| 100.0 * f64::from(self.within + self.by_variation) / f64::from(nr))
+        self.share(self.nr() - self.outside)
+    }
+
+    /// The share within the tolerance, or within what shifted starts change, in percent.
+    pub fn percent_shifted(self) -> Option<f64> {
+        self.share(self.within + self.by_variation)
     }
 
     /// The share within the tolerance alone, in percent.
     pub fn percent_within(self) -> Option<f64> {
-        (self.nr() > 0).then(|| 100.0 * f64::from(self.within) / f64::from(self.nr()))
+        self.share(self.within)
+    }
+
+    fn share(self, part: u32) -> Option<f64> {
+        (self.nr() > 0).then(|| 100.0 * f64::from(part) / f64::from(self.nr()))
     }
 }
 

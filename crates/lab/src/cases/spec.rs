@@ -8,7 +8,7 @@ use crate::study::Shift;
 use schedlab_check::{Case, Feature, Features, Shape, generate};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_USEC};
 use schedlab_model::{Amount, KernelVersion, Release};
-use schedlab_run::StudyError;
+use schedlab_run::{LaneKind, StudyError};
 use schedlab_workload::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ impl CaseSet {
             let text = format!("`cpus` is {}", self.cpus);
             return Err(StudyError::new(text, "allowed are 1 to 8").below("cpus"));
         }
-        self.shift.check().map_err(|error| error.below("shift"))?;
+        self.shift.check(LaneKind::Vm).map_err(|error| error.below("shift"))?;
         let both = [Half::Development, Half::HeldOut].map(|half| self.seeds(half));
         let [development, held_out] = both;
         let development = development?;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::pairs::Wanted;
-use crate::plan::SHIFT;
+use crate::plan::{SHIFT, SWITCH_JITTER};
 use crate::studies::VALIDATION;
 use crate::{Experiment, ExperimentResult, Plan};
 use schedlab_metrics::TaskMeasures;
@@ -130,8 +130,11 @@ fn run(lane: LaneKind, scheduler: &str, shift: Option<&str>, waits: &[u64]) -> R
     run
 }
 
-/// The judgement on a model's waits, where the kernel's are 10 and 20 ms, shifted 13 and 20.
+/// The judgement on a model's waits, where the kernel's are 10 and 20 ms, shifted 13 and 20, and with
+/// longer switches 15 and 20.
 fn judged(waits: &[u64]) -> KernelAgreement {
+    let mut jittered = run(LaneKind::Vm, "6.12", Some("3"), &[15, 20]);
+    jittered.parameters.insert(SWITCH_JITTER.into(), "2000ns".into());
     let study = of(STUDY, Half::Development, &[]).unwrap();
     let runs = vec![
         run(LaneKind::Sim, "linux-6.12", None, waits),
@@ -139,6 +142,7 @@ fn judged(waits: &[u64]) -> KernelAgreement {
         run(LaneKind::Vm, "6.12", None, &[10, 20]),
         run(LaneKind::Vm, "6.12", Some("1"), &[20, 13]),
         run(LaneKind::Vm, "6.12", Some("2"), &[10, 20]),
+        jittered,
     ];
     let experiment = Experiment { name: "set 1".into(), ..Experiment::default() };
     let results = [ExperimentResult { experiment, runs }];
@@ -150,28 +154,31 @@ fn judged(waits: &[u64]) -> KernelAgreement {
 #[test]
 fn a_comparison_is_judged_by_tolerance_or_by_the_kernels_own_variation() {
     let counts = |waits: &[u64]| {
-        let Counts { within, by_variation, outside } = judged(waits).figures.all;
-        [within, by_variation, outside]
+        let Counts { within, by_variation, by_switches, outside } = judged(waits).figures.all;
+        [within, by_variation, by_switches, outside]
     };
-    assert_eq!(counts(&[10, 20]), [1, 0, 0]);
-    assert_eq!(counts(&[20, 10]), [1, 0, 0], "equal tasks may exchange roles");
-    assert_eq!(counts(&[12, 20]), [1, 0, 0], "a factor of 1.2");
-    assert_eq!(counts(&[13, 20]), [0, 1, 0], "as a shifted start");
-    assert_eq!(counts(&[14, 20]), [0, 0, 1]);
-    assert_eq!(counts(&[10, 26]), [0, 0, 1], "this task does not vary");
+    assert_eq!(counts(&[10, 20]), [1, 0, 0, 0]);
+    assert_eq!(counts(&[20, 10]), [1, 0, 0, 0], "equal tasks may exchange roles");
+    assert_eq!(counts(&[12, 20]), [1, 0, 0, 0], "a factor of 1.2");
+    assert_eq!(counts(&[13, 20]), [0, 1, 0, 0], "as a shifted start");
+    assert_eq!(counts(&[14, 20]), [0, 0, 1, 0], "as with longer switches");
+    assert_eq!(counts(&[16, 20]), [0, 0, 0, 1]);
+    assert_eq!(counts(&[10, 26]), [0, 0, 0, 1], "this task does not vary");
     let outside = &judged(&[10, 26]).outside[0];
     assert_eq!((outside.unit.as_str(), outside.seed), ("a/2", 1));
     assert!((outside.deviation - 1.3).abs() < 1e-9 && outside.variation == 1.0, "{outside:?}");
     // Tasks that are not equally many in both runs are compared as one.
-    assert_eq!(counts(&[10, 10, 10]), [1, 0, 0]);
+    assert_eq!(counts(&[10, 10, 10]), [1, 0, 0, 0]);
 }
 
 #[test]
 fn the_kernel_itself_and_a_wrong_model_are_counted_too() {
     let found = judged(&[10, 20]);
     assert_eq!(found.wrong_model, Counts { outside: 1, ..Counts::default() });
-    // The first shifted run is outside of what the second one shows, and that one is within.
-    assert_eq!(found.kernel_itself, Counts { within: 1, by_variation: 0, outside: 1 });
+    // The first shifted run is within what longer switches change, the second one within the
+    // tolerance, and the one with longer switches outside of what the others show.
+    let counts = Counts { within: 1, by_switches: 1, outside: 1, ..Counts::default() };
+    assert_eq!(found.kernel_itself, counts);
     assert!(found.figures.features.values().all(|one| one.nr_cases == 1 && one.counts.nr() == 1));
 }
 
@@ -195,5 +202,8 @@ fn figures_of_one_kernel_are_renewed_and_others_stay() {
     let found: Vec<_> = all.kernels.iter().map(|one| (one.kernel.as_str(), one.nr_cases)).collect();
     assert_eq!(found, [("6.1", 4), ("6.12", 3), ("7.2", 2)]);
     let text = markdown(&all);
-    assert!(text.contains("| `linux-6.12` | 3 | 1 | 100.0 % | 100.0 % | 50.0 % | 0.0 %"), "{text}");
+    assert!(
+        text.contains("| `linux-6.12` | 3 | 1 | 100.0 % | 100.0 % | 100.0 % | 66.7 % | 0.0 %"),
+        "{text}"
+    );
 }

@@ -176,6 +176,33 @@ fn a_shifted_start_moves_all_tasks_by_one_time_that_the_seed_draws() {
 }
 
 #[test]
+fn the_last_half_of_shifted_runs_in_guests_may_have_longer_switches() {
+    let text = |lane: &str, jitter: &str| {
+        let shift = format!("count = 4, switch_jitter = '{jitter}'");
+        let study = SHIFTED.replace("lane = 'sim'\n    schedulers = ['fcfs']", lane);
+        study.replace("count = 3", &shift)
+    };
+    let in_guests = text("lane = 'vm'\n    schedulers = ['6.12']", "2us");
+    let plan = planned(&in_guests, 1, 100).unwrap();
+    let of_first = plan.runs.iter().filter(|run| run.request.seed == 1).take(5);
+    let jitters: Vec<(u64, Option<&str>)> = of_first
+        .map(|run| {
+            let told = run.request.parameters.get(SWITCH_JITTER).map(String::as_str);
+            (run.request.switch_jitter_ns, told)
+        })
+        .collect();
+    let longer = (2_000, Some("2000ns"));
+    assert_eq!(jitters, [(0, None), (0, None), (0, None), longer, longer]);
+    let refused = |text: &str, word: &str| {
+        let error = planned(text, 1, 100).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+        assert_eq!(error.position(text).unwrap().0, 11, "{error}");
+    };
+    refused(&in_guests.replace("2us", "21us"), "allowed are 1ns to 20us");
+    refused(&text("lane = 'sim'\n    schedulers = ['fcfs']", "2us"), "only guests");
+}
+
+#[test]
 fn a_workload_in_the_file_gets_parameters_and_hz_is_a_dimension_where_it_varies() {
     let plan = planned(SHIFTED, 1, 28).unwrap();
     let of = |n: &str| plan.runs.iter().find(|run| run.request.parameters["n"] == n).unwrap();

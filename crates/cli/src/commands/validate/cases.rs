@@ -81,7 +81,8 @@ pub fn print(agreement: &Agreement, is_detailed: bool, out: &mut Out) -> CliResu
         "cases",
         "compared",
         "within",
-        "or own variation",
+        "or starts",
+        "or switches",
         "kernel itself",
         "wrong model",
     ];
@@ -96,6 +97,7 @@ pub fn print(agreement: &Agreement, is_detailed: bool, out: &mut Out) -> CliResu
             one.nr_cases.to_string(),
             all.nr().to_string(),
             percent(all.percent_within()),
+            percent(all.percent_shifted()),
             percent(all.percent()),
             percent(one.kernel_itself.percent()),
             percent(one.wrong_model.percent()),
