@@ -92,6 +92,11 @@ class Form {
     for (const { name } of this.lists.workloads) {
       builtins.append(element("option", { value: name }));
     }
+    this.completion = new Completion(
+      this.find("file"),
+      this.find("file-proposals"),
+      this.find("file-hint"),
+    );
     keepIndent(this.find("file"));
     keepIndent(this.find("policy"));
   }

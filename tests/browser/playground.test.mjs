@@ -218,6 +218,67 @@ test("a wrong workload is refused in place", async () => {
   await close(page);
 });
 
+/** The proposals that the page shows. */
+function proposed(page) {
+  return page.locator("#file-proposals [role=option] b").allInnerTexts();
+}
+
+test("keys and values of a workload file are proposed where they fit", async () => {
+  const page = await open();
+  await after(page, () => page.locator("[name=mode][value=file]").check());
+  const file = page.locator("#file");
+  await file.fill("");
+  await file.pressSequentially('{ "ta');
+  assert.deepEqual(await proposed(page), ["tasks"]);
+  await page.keyboard.press("ArrowDown");
+  const chosen = await file.getAttribute("aria-activedescendant");
+  assert.equal(await page.locator(`#${chosen}`).getAttribute("aria-selected"), "true");
+  await page.keyboard.press("Enter");
+  assert.equal(await file.inputValue(), '{ "tasks": ');
+  await file.pressSequentially('{ "a": { "pol');
+  await page.locator("#file-proposals [role=option]").click();
+  assert.ok((await proposed(page)).includes("SCHED_FIFO"), "the values follow the key");
+  await file.pressSequentially('"SCHED_F');
+  assert.deepEqual(await proposed(page), ["SCHED_FIFO"]);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await file.pressSequentially(', "loop": 1, ');
+  assert.deepEqual(await proposed(page), [], "nothing is proposed unasked");
+  await page.keyboard.press("Control+Space");
+  const events = await proposed(page);
+  assert.ok(events.includes("run") && events.includes("sleep") && !events.includes("tasks"));
+  assert.ok(!events.includes("policy"), "a key that is there is not proposed again");
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.locator("#file-proposals [aria-selected=true]").count(), 1);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "file");
+  assert.equal(await page.locator("#file-proposals").isVisible(), false);
+  await after(page, () => file.pressSequentially('"run": "5ms" } } }'));
+  assert.match(await text(page, "#file-hint"), /^$/);
+  assert.equal(await text(page, "#file-problem"), "");
+  assert.match(await text(page, "#status"), /^4 of 4 runs/);
+  await close(page);
+});
+
+test("inside a comment, a name and a time nothing is proposed", async () => {
+  const page = await open();
+  const places = ['{ // "ta|', '{ "tasks": { "ru|', '{ "tasks": { "a": { "run": "5|" } } }', "|"];
+  const found = await page.evaluate(
+    (texts) =>
+      texts.map((given) => {
+        const at = given.indexOf("|");
+        return proposals(given.replace("|", ""), at).items.length;
+      }),
+    places,
+  );
+  assert.deepEqual(found, [0, 0, 0, 0]);
+  const hint = await page.evaluate(() => proposals('{ "tasks": { "a": { "run": "5', 29).hint);
+  assert.equal(hint, "Uses this much CPU time.");
+  await close(page);
+});
+
 test("a click on a block explains why its task was picked", async () => {
   const page = await open(WIDE);
   await choose(page, [["srtf", {}]]);

@@ -28,8 +28,11 @@ const STYLES: [&str; 5] = [
     "crates/report/assets/media.css",
 ];
 
+/// The schema of workload files, from which the playground proposes keys and values.
+const SCHEMA: &str = "docs/reference/workload.schema.json";
+
 /// The scripts of the playground, in order.
-const PLAYGROUND: [&str; 11] = [
+const PLAYGROUND: [&str; 12] = [
     "crates/report/assets/data.js",
     "crates/report/assets/tables.js",
     "crates/report/assets/timeline.js",
@@ -39,6 +42,7 @@ const PLAYGROUND: [&str; 11] = [
     "site/play/draw.js",
     "site/play/why.js",
     "site/play/measures.js",
+    "site/play/complete.js",
     "site/play/form.js",
     "site/play/playground.js",
 ];
@@ -132,11 +136,20 @@ impl Site {
         let code = match scripts.is_empty() {
             true => String::new(),
             false => format!(
-                "<script src=\"engine.js\"></script>\n<script>\n\"use strict\";\n{}</script>\n",
+                "<script src=\"engine.js\"></script>\n<script>\n\"use strict\";\n{}{}</script>\n",
+                self.schema(scripts)?,
                 self.texts(scripts)?
             ),
         };
         self.write(name, &whole(title, "", &format!("{body}{code}")))
+    }
+
+    /// The schema of workload files as a constant, if one of the scripts needs it.
+    fn schema(&self, scripts: &[&str]) -> Result<String, String> {
+        match scripts.contains(&"site/play/complete.js") {
+            true => Ok(format!("const WORKLOAD_SCHEMA = {};\n", self.text(SCHEMA)?.trim_end())),
+            false => Ok(String::new()),
+        }
     }
 
     /// The pages in docs/, the files that they show, and the index of the search.
@@ -315,7 +328,7 @@ mod tests {
     #[test]
     fn every_script_and_style_sheet_exists() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-        for path in STYLES.iter().chain(&PLAYGROUND).chain(&EXERCISES).chain([&SEARCH]) {
+        for path in STYLES.iter().chain(&PLAYGROUND).chain(&EXERCISES).chain([&SEARCH, &SCHEMA]) {
             assert!(root.join(path).is_file(), "{path}");
         }
     }
