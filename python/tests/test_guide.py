@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The examples of the guide run as they stand, in the order of the page."""
+"""The examples of guides and tutorials run as they are, in the order of the page."""
 
 import contextlib
 import io
@@ -12,9 +12,10 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a page needs besides the package, and how many examples it has at least.
 PAGES = {
-    "python.md": (("polars", "pyarrow", "gymnasium"), 5),
-    "sweep.md": (("pyarrow",), 2),
-    "score-schedulers.md": ((), 1),
+    "guide/python.md": (("polars", "pyarrow", "gymnasium"), 5),
+    "guide/sweep.md": (("pyarrow",), 2),
+    "guide/score-schedulers.md": ((), 1),
+    "tutorials/tuner.md": (("optuna",), 5),
 }
 
 
@@ -25,7 +26,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "studies").symlink_to(ROOT / "studies")
-    text = (ROOT / "docs" / "guide" / page).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert len(blocks) >= count
     names = {"__name__": "__guide__"}

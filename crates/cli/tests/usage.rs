@@ -238,7 +238,7 @@ fn every_example_in_help_and_pages_is_understood() {
         .filter(|name| *name != "help")
         .map(|name| (format!("{name} --help"), ok(&[name, "--help"]).stdout))
         .collect();
-    for folder in ["", "docs", "docs/guide", "docs/reference"] {
+    for folder in ["", "docs", "docs/guide", "docs/reference", "docs/tutorials"] {
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "md") {
