@@ -18,8 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import END_NAMES, STATE_NAMES, SchedlabError, Table, Task, __version__
 from .policy import Policy
+from .recorded import analyse, run
 from .result import Digest, Result, Warning
-from .run import explain, machines, measures, request, schedulers, simulate, validate, workloads
+from .simulator import (
+    explain,
+    machines,
+    measures,
+    request,
+    schedulers,
+    simulate,
+    validate,
+    workloads,
+)
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -44,11 +54,13 @@ __all__ = [
     "Warning",
     "Workload",
     "__version__",
+    "analyse",
     "explain",
     "machines",
     "measures",
     "open_sweep",
     "request",
+    "run",
     "schedulers",
     "score",
     "simulate",

@@ -16,7 +16,7 @@ import numpy
 from gymnasium import spaces
 
 from . import _core
-from .run import Duration, request
+from .simulator import Duration, request
 from .workload import Workload
 
 FEATURES = ("present", "nice", "ran", "waited", "age")

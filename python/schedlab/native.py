@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .remote import Broken
-from .run import text_of_time
+from .simulator import text_of_time
 
 USAGE, UNAVAILABLE = 2, 3
 """Exit codes of the program: wrong arguments or a wrong file; this machine cannot do it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The result of a simulation."""
+"""The result of a simulation, of a run on this machine, or of a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Digest:
 
 
 class Result:
-    """The result of a simulation: measures, warnings, and what the request keeps.
+    """The result of :func:`simulate`, :func:`run` or :func:`analyse`: measures, warnings, and what
+    was kept.
 
     In a notebook it shows its measures, and the timeline if slices are kept.
     """
@@ -41,11 +42,11 @@ class Result:
     def __init__(self, outcome: _core.Outcome, request: dict[str, Any]) -> None:
         self._outcome = outcome
         self.request = request
-        """The request, as data."""
+        """The request as data; of a run or a trace ``{"command": [...]}``."""
 
     @property
     def json(self) -> str:
-        """The text that ``schedlab sim --json`` prints."""
+        """The text that the command line prints with ``--json``."""
         return self._outcome.result_json
 
     @cached_property

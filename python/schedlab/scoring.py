@@ -20,7 +20,7 @@ from .intervals import mean
 from .native import Native
 from .policy import Policy
 from .remote import Broken, Child, children, describe
-from .run import request
+from .simulator import request
 from .suite import Case, Suite
 
 Candidate = str | os.PathLike[str] | Callable[[], Policy]

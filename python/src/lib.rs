@@ -12,7 +12,7 @@ use columns::Table;
 use error::{SchedlabError, raise};
 use policy::PythonPolicy;
 use pyo3::prelude::*;
-use schedlab_core::{Ask, Request, simulate_with};
+use schedlab_core::{Ask, Columns, Request, simulate_with};
 use schedlab_sched::textbook::user;
 use schedlab_sched::{TunableKind, registry};
 use serde_json::json;
@@ -69,7 +69,7 @@ fn simulate(
         Arc::new(user::scheduler(&name, move || PythonPolicy::new(&make, &raised)))
     });
     let watched = raised.clone();
-    let outcome = py.detach(|| {
+    let simulated = py.detach(|| {
         let mut watching = |now: u64| {
             let goes_on = Python::attach(|py| -> PyResult<bool> {
                 py.check_signals()?;
@@ -88,17 +88,39 @@ fn simulate(
         };
         simulate_with(&request, scheduler, Some(&mut watching))
     });
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
+    let simulated = match simulated {
+        Ok(simulated) => simulated,
         // An exception of a callback comes out as itself.
         Err(error) => return Err(raised.take().unwrap_or_else(|| raise(error))),
     };
-    let result_json = outcome.result_json();
-    let columns = outcome.columns;
+    let result_json = simulated.result_json();
+    let digest = simulated.digest.map(|digest| (digest.result, digest.events));
+    outcome(py, result_json, simulated.columns, simulated.notes, digest)
+}
+
+/// The columns of a result (JSON) that the command line has printed.
+#[pyfunction]
+fn recorded(py: Python<'_>, result: String) -> PyResult<Outcome> {
+    let wrong = |error: serde_json::Error| {
+        let text = format!("this is no result of schedlab: {error}");
+        raise(schedlab_core::Error::usage(text, ""))
+    };
+    let found: schedlab_run::RunResult = serde_json::from_str(&result).map_err(wrong)?;
+    outcome(py, result, Columns::of_result(&found), Vec::new(), None)
+}
+
+/// An outcome with its columns as tables.
+fn outcome(
+    py: Python<'_>,
+    result_json: String,
+    columns: Columns,
+    notes: Vec<String>,
+    digest: Option<(String, String)>,
+) -> PyResult<Outcome> {
     Ok(Outcome {
         result_json,
-        notes: outcome.notes,
-        digest: outcome.digest.map(|digest| (digest.result, digest.events)),
+        notes,
+        digest,
         end_ns: columns.end_ns,
         slices: Py::new(py, columns::slices(columns.slices, &columns.names)?)?,
         states: Py::new(py, columns::states(columns.states, &columns.names)?)?,
@@ -180,6 +202,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<environment::Candidate>()?;
     module.add_class::<plan::Plan>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(recorded, module)?)?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(list_schedulers, module)?)?;

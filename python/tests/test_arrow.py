@@ -8,7 +8,8 @@ pyarrow = pytest.importorskip("pyarrow")
 
 
 def kept():
-    return schedlab.simulate("hogs:n=3,work=10ms", "rr:quantum=1ms", keep=schedlab.run.KEPT[:4])
+    keep = schedlab.simulator.KEPT[:4]
+    return schedlab.simulate("hogs:n=3,work=10ms", "rr:quantum=1ms", keep=keep)
 
 
 def test_pyarrow_reads_every_column():

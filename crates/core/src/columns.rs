@@ -5,6 +5,7 @@
 use crate::Keep;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_run::RunResult;
 use schedlab_trace::{Slice, SliceTracker, slices::SliceEnd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,48 @@ pub struct Progress {
     pub time_ns: Vec<u64>,
 }
 
+impl Columns {
+    /// The timeline and the progress that a result of any lane has kept. States and queues are not
+    /// in results.
+    pub fn of_result(result: &RunResult) -> Self {
+        let mut columns = Self::default();
+        for task in &result.measures.tasks {
+            let at = task.id as usize;
+            columns.names.resize(columns.names.len().max(at + 1), String::new());
+            columns.names[at].clone_from(&task.name);
+        }
+        let mut slices: Vec<_> = result.slices.iter().collect();
+        slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
+        for slice in slices {
+            let end = END_NAMES.iter().position(|name| *name == slice.end).unwrap_or_default();
+            columns.slices.push((slice.cpu, slice.task, slice.start_ns, slice.end_ns, end as u8));
+        }
+        let mut units: Vec<(u64, u32)> = Vec::new();
+        for curve in &result.progress {
+            units.extend(curve.times_ns.iter().map(|time| (*time, curve.task)));
+        }
+        units.sort_unstable();
+        for (time_ns, task) in units {
+            columns.progress.task.push(task);
+            columns.progress.time_ns.push(time_ns);
+        }
+        let last = columns.slices.end_ns.iter().chain(&columns.progress.time_ns).max();
+        columns.end_ns = last.copied().unwrap_or_default();
+        columns
+    }
+}
+
+impl Slices {
+    /// Adds a slice: CPU, task, start, end and why it ended.
+    fn push(&mut self, (cpu, task, start_ns, end_ns, end): (u32, u32, u64, u64, u8)) {
+        self.cpu.push(cpu);
+        self.task.push(task);
+        self.start_ns.push(start_ns);
+        self.end_ns.push(end_ns);
+        self.end.push(end);
+    }
+}
+
 /// What is known of a task while events come in.
 #[derive(Clone, Copy, Debug)]
 struct Task {
@@ -143,11 +186,9 @@ impl Filler {
         let columns = &mut self.columns;
         self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
         for slice in &self.slices {
-            columns.slices.cpu.push(slice.cpu.0);
-            columns.slices.task.push(slice.task.0);
-            columns.slices.start_ns.push(slice.start_ns);
-            columns.slices.end_ns.push(slice.end_ns);
-            columns.slices.end.push(end_number(slice.end));
+            let (start_ns, end_ns) = (slice.start_ns, slice.end_ns);
+            let end = end_number(slice.end);
+            columns.slices.push((slice.cpu.0, slice.task.0, start_ns, end_ns, end));
         }
         self.states.sort_unstable();
         for (start_ns, task, end_ns, state) in self.states {

@@ -3,8 +3,8 @@
 
 use schedlab_core::user::{TaskView, UserPolicy, Why, scheduler};
 use schedlab_core::{
-    Ask, END_NAMES, Error, Keep, Kind, Outcome, Request, explain_request, simulate, simulate_with,
-    validate,
+    Ask, Columns, END_NAMES, Error, Keep, Kind, Outcome, Request, explain_request, simulate,
+    simulate_with, validate,
 };
 use schedlab_model::{CpuId, Nanos, TaskId};
 use std::ops::ControlFlow;
@@ -180,4 +180,35 @@ fn a_run_can_be_asked_why() {
     let longest = explain_request(&asked, &serde_json::from_str("{}").unwrap()).unwrap();
     assert!(longest.wait.is_some());
     assert!(serde_json::from_str::<Ask>(r#"{"at": 5}"#).is_err());
+}
+
+#[test]
+fn a_result_that_keeps_its_timeline_has_the_same_columns() {
+    let text = r#"{"tasks": {"a": {"loop": 3, "run": "2ms", "progress": "", "sleep": "1ms"},
+                   "b": {"loop": 2, "run": "3ms", "progress": ""}}}"#;
+    let keep = Keep { slices: true, progress: true, ..Keep::default() };
+    let request = Request { keep, ..Request::new(text, "rr:quantum=2ms") };
+    let outcome = simulate(&request).unwrap();
+    let mut result = outcome.result.clone();
+    let columns = &outcome.columns;
+    let slices = &columns.slices;
+    result.slices = (0..slices.cpu.len())
+        .map(|at| schedlab_run::Slice {
+            cpu: slices.cpu[at],
+            task: slices.task[at],
+            start_ns: slices.start_ns[at],
+            end_ns: slices.end_ns[at],
+            end: END_NAMES[usize::from(slices.end[at])].into(),
+        })
+        .rev()
+        .collect();
+    let times = |task: u32| {
+        let units = columns.progress.task.iter().zip(&columns.progress.time_ns);
+        units.filter(|(one, _)| **one == task).map(|(_, time)| *time).collect::<Vec<_>>()
+    };
+    result.progress =
+        [1, 0].map(|task| schedlab_run::ProgressCurve { task, times_ns: times(task) }).into();
+    assert!(columns.slices.cpu.len() >= 5 && columns.progress.task.len() == 5);
+    assert_eq!(Columns::of_result(&result), *columns);
+    assert_eq!(Columns::of_result(&outcome.result).slices.cpu, [0; 0]);
 }
