@@ -24,6 +24,10 @@ FEATURES = ("present", "nice", "ran", "waited", "age")
 CPU time, its present wait and the time since its release (logarithms of nanoseconds)."""
 
 
+DRAWS_MAX = 100
+"""So many runs without a decision at most are drawn for an episode."""
+
+
 def _scaled(ns: int) -> float:
     return math.log2(1 + ns) / 64
 
@@ -67,12 +71,21 @@ class SchedulerEnv(gymnasium.Env[numpy.ndarray, numpy.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[numpy.ndarray, dict[str, Any]]:
-        """Begin an episode. The same seed gives the same run."""
+        """Begin an episode. The same seed gives the same run.
+
+        A run in which no CPU ever has a choice is no episode: another one is drawn.
+        """
         super().reset(seed=seed)
-        drawn = int(self.np_random.integers(0, 2**63)) if self._seed is None else self._seed
-        asked = {**self._request, "seed": drawn}
-        self._episode = _core.Episode(json.dumps(asked), self._quantum_ns)
-        return self._observed(), self._info(True)
+        for _ in range(1 if self._seed is not None else DRAWS_MAX):
+            drawn = int(self.np_random.integers(0, 2**63)) if self._seed is None else self._seed
+            asked = {**self._request, "seed": drawn}
+            self._episode = _core.Episode(json.dumps(asked), self._quantum_ns)
+            if not self._episode.has_ended:
+                return self._observed(), self._info(True)
+        raise ValueError(
+            "no CPU has a choice between two tasks in this workload: give it more tasks or fewer "
+            "CPUs, a later until, or another seed"
+        )
 
     def step(
         self, action: numpy.int64 | int

@@ -58,6 +58,17 @@ def test_episodes_repeat_by_seed_and_can_be_left():
         SchedulerEnv("hogs").step(0)
 
 
+def test_every_episode_has_a_decision():
+    env = SchedulerEnv("queue", cpus=2, quantum="5ms", until="200ms")
+    for seed in range(100):
+        assert len(env.reset(seed=seed)[1]["tasks"]) > 1
+    again = [env.reset(seed=5)[1]["now_ns"] for _ in range(2)]
+    assert again[0] == again[1]
+    for lonely in (SchedulerEnv("hogs:n=1"), SchedulerEnv("hogs:n=1", seed=1)):
+        with pytest.raises(ValueError, match="no CPU has a choice"):
+            lonely.reset()
+
+
 def test_an_invalid_action_is_marked():
     env = SchedulerEnv("hogs:n=3,work=20ms", seed=1)
     env.reset()
