@@ -23,7 +23,8 @@ command -v "$PYTHON" >/dev/null 2>&1 || skip "$PYTHON is not installed (apt-get 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$here/../target}"
 venv=${SCHEDLAB_VENV:-$CARGO_TARGET_DIR/python-venv}
 packages="maturin>=1.7,<2 pytest hypothesis pyarrow>=14 gymnasium>=1.0 numpy distributed>=2024.1
-    tqdm optuna>=3.5 nbclient nbformat anywidget>=0.9 ipykernel pandas>=2.2 polars"
+    tqdm optuna>=3.5 nbclient nbformat anywidget>=0.9 ipykernel matplotlib pandas>=2.2
+    polars duckdb"
 if [ "$(cat "$venv/ready" 2>/dev/null)" != "$packages" ]; then
     "$PYTHON" -m venv "$venv"
     # shellcheck disable=SC2086 # one word a package

@@ -36,3 +36,23 @@ def test_the_buffers_are_shared():
 def test_a_table_outlives_its_result():
     table = pyarrow.table(kept().slices)
     assert table["end_ns"].to_pylist()[-1] == 30_000_000
+
+
+def by_polars(table):
+    return pytest.importorskip("polars").DataFrame(table)["end_ns"].to_list()
+
+
+def by_pandas(table):
+    return pytest.importorskip("pandas").DataFrame.from_arrow(table)["end_ns"].tolist()
+
+
+def by_duckdb(table):
+    duckdb = pytest.importorskip("duckdb")
+    rows = duckdb.sql('select end_ns from "table" order by start_ns, cpu').fetchall()
+    return [end for (end,) in rows]
+
+
+@pytest.mark.parametrize("read", [by_polars, by_pandas, by_duckdb])
+def test_other_libraries_read_a_table(read):
+    slices = kept().slices
+    assert read(slices) == slices.column("end_ns")

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 def test_a_notebook_runs(path, tmp_path):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
-    for needed in ("ipykernel", "anywidget", "pandas", "pyarrow"):
+    for needed in ("ipykernel", "anywidget", "matplotlib", "pandas", "pyarrow"):
         pytest.importorskip(needed)
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
@@ -27,6 +27,7 @@ def test_a_notebook_runs(path, tmp_path):
     shown = [one.data for one in outputs if one.output_type == "execute_result"]
     assert "<svg" in shown[0]["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in shown[1]
+    assert any("image/png" in one for one in shown), "the plot"
     assert all(not cell.get("outputs") for cell in nbformat.read(path, as_version=4).cells)
 
 
