@@ -2,7 +2,8 @@
 """Does the ranking of settings by their simulated score hold on the kernel itself?
 
 Plays cases of the suite on one CPU under 30 settings, simulated and in guests with counted time.
-Prints both scores of each with Kendall's tau. It needs the command line program with its guest.
+Prints both scores of each with Kendall's tau, and how far the ranking of each lane depends on the
+cases. It needs the command line program with its guest.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from schedlab import intervals, scoring
 SLICES = ["100us", "300us", "500us", "1ms", "2ms", "3ms", "4ms", "6ms", "8ms", "12ms", "20ms"]
 SLICES += ["30ms", "50ms", "100ms"]
 # A slice for each place, and the policies that the kernel has besides.
+BASE = "OTHER 3ms"
 PLACES = [("OTHER", SLICES), ("BATCH", SLICES), ("FIFO", [None]), ("RR", [None])]
 
 
@@ -60,42 +62,50 @@ def measured(path: Path) -> dict[tuple[str, str, str], scoring.Measured]:
     return found
 
 
+def scores_of(
+    found: dict[tuple[str, str, str], scoring.Measured], lane: str, workloads: list[str]
+) -> list[float]:
+    """The score of each setting in a lane: the geometric mean over these workloads."""
+    settings = dict.fromkeys(setting for _, setting, _ in found)
+    return [
+        scoring.geometric([
+            scoring.value_of(found[lane, setting, workload], found[lane, BASE, workload])
+            for workload in workloads
+        ])
+        for setting in settings
+    ]
+
+
 def main() -> None:
     """Run, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default="schedlab")
     parser.add_argument("--folder", type=Path, default=Path("ranking"))
-    parser.add_argument("--cases", type=int, default=3)
+    parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--simulate-only", action="store_true")
     given = parser.parse_args()
-    cases = schedlab.Suite(search_cases=4, held_out_cases=0).cases("search")
-    alone = [case for case in cases if case.settings.get("cpus") == 1]
-    chosen = {case.family: case for case in alone}
-    path = write_experiment(given.folder, list(chosen.values())[: given.cases], given.simulate_only)
+    drawn = schedlab.Suite(search_cases=given.cases, held_out_cases=0).cases("search")
+    alone = [case for case in drawn if case.settings.get("cpus") == 1]
+    cases = sorted(alone, key=lambda case: (case.number, case.family))[: given.cases]
+    path = write_experiment(given.folder, cases, given.simulate_only)
     output = given.folder / "results"
     command = [given.program, "compare", str(path), "--output", str(output)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     found = measured(output / "runs.jsonl")
     lanes = sorted({lane for lane, _, _ in found})
-    workloads = sorted({workload for _, _, workload in found})
+    workloads = list(dict.fromkeys(workload for _, _, workload in found))
     settings = list(dict.fromkeys(setting for _, setting, _ in found))
-    base = "OTHER 3ms"
-    scores = {
-        lane: [
-            scoring.geometric([
-                scoring.value_of(found[lane, setting, workload], found[lane, base, workload])
-                for workload in workloads
-            ])
-            for setting in settings
-        ]
-        for lane in lanes
-    }
+    scores = {lane: scores_of(found, lane, workloads) for lane in lanes}
     print(f"{'setting':16}" + "".join(f"{lane:>10}" for lane in lanes))
     for row, setting in enumerate(settings):
         print(f"{setting:16}" + "".join(f"{scores[lane][row]:10.3f}" for lane in lanes))
     if len(lanes) == 2:
         tau = intervals.kendall_tau(scores[lanes[0]], scores[lanes[1]])
         print(f"{len(settings)} settings, {len(workloads)} workloads: Kendall's tau {tau:.3f}")
+    for lane in lanes if len(workloads) > 1 else []:
+        halves = [scores_of(found, lane, workloads[first::2]) for first in (0, 1)]
+        tau = intervals.kendall_tau(*halves)
+        print(f"{lane}, every other workload against the rest: {tau:.3f}")
 
 
 if __name__ == "__main__":
