@@ -105,7 +105,7 @@ def analyse(
     for name, value in limits.items():
         if value is not None:
             options.append(f"--{name}={text_of_time(value)}")
-    return _result(program, ["analyse", os.fspath(trace), *options])
+    return _result(program, ["analyse", *options, "--", os.fspath(trace)])
 
 
 def _keep(keep: str | Iterable[str]) -> list[str]:
