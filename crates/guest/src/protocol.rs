@@ -23,7 +23,7 @@ pub const BODY: usize = 4096;
 /// Identifies the memory as this protocol's, and its version: "slabvm" and a number. The number
 /// increases whenever an older guest would not understand the protocol: another device, another
 /// form of the request.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x04\x00");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x05\x00");
 
 /// Offsets of the words.
 pub mod word {
@@ -404,7 +404,7 @@ mod tests {
             ),
             (
                 Request::Run(request()).encode().bytes,
-                "c152f66b2fcc99de864f68c6088d84426223d4ff4dee0b44e8232e8361399ece",
+                "aa90cadb564c51b6e319e58f83424dfec262addf5d511af74ac1ad7f312b75de",
             ),
         ];
         for (bytes, sum) in sums {

@@ -368,13 +368,7 @@ impl VmLane {
                 writes.push(settings::write(name, value)?);
             }
         }
-        let nr_cpus = request.cpus.weight();
-        if request.cpus != CpuMask::first(nr_cpus) || !(1..=CPUS_MAX).contains(&nr_cpus) {
-            return Err(VmError::Input(format!(
-                "CPUs {} of a guest: allowed are the first 1 to {CPUS_MAX}",
-                request.cpus
-            )));
-        }
+        let nr_cpus = nr_cpus(request)?;
         let mut setup = self.setup(nr_cpus, kernel)?;
         let (ready, setup_warning) = match &ext {
             Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel, false)?,
@@ -424,6 +418,18 @@ impl VmLane {
         let file = self.options.setup.as_deref();
         setup::of_request(request, self.find_setup, file, (nr_cpus, hz), is_for_verifier)
     }
+}
+
+/// The number of a guest's CPUs.
+fn nr_cpus(request: &RunRequest) -> Result<u32, VmError> {
+    let nr_cpus = request.cpus.weight();
+    if request.cpus != CpuMask::first(nr_cpus) || !(1..=CPUS_MAX).contains(&nr_cpus) {
+        return Err(VmError::Input(format!(
+            "CPUs {} of a guest: allowed are the first 1 to {CPUS_MAX}",
+            request.cpus
+        )));
+    }
+    Ok(nr_cpus)
 }
 
 /// A request without its object, or without the files of its command, and their SHA-256: they are a

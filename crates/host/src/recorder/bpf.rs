@@ -128,8 +128,8 @@ impl BpfRecorder {
         }
     }
 
-    /// From now on a switch of the run takes up to `rounds_max` rounds of a loop longer, each switch
-    /// by a number of its own that `seed` draws. With 0 none does.
+    /// From now on a switch of the run takes up to `rounds_max` rounds of a loop longer, each by a
+    /// number of its own that `seed` draws. With 0 none does.
     pub fn make_longer(&mut self, rounds_max: u32, seed: u64) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             let state = Stream::new(seed, Purpose::Experiment, 0).below(1 << 32) as u32;

@@ -16,7 +16,7 @@ pub enum Outcome {
     /// Every task deviates by the tolerance at most.
     #[default]
     Within,
-    /// Every task deviates by the tolerance at most, or by what shifted starts change in the kernel.
+    /// Every task deviates by the tolerance at most, or by what shifted starts change in a kernel.
     ByVariation,
     /// As above, or by what longer switches change in the kernel.
     BySwitches,

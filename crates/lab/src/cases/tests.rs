@@ -130,7 +130,7 @@ fn run(lane: LaneKind, scheduler: &str, shift: Option<&str>, waits: &[u64]) -> R
     run
 }
 
-/// The judgement on a model's waits, where the kernel's are 10 and 20 ms, shifted 13 and 20, and with
+/// The judgement on a model's waits, where the kernel's are 10 and 20 ms, shifted 13 and 20, with
 /// longer switches 15 and 20.
 fn judged(waits: &[u64]) -> KernelAgreement {
     let mut jittered = run(LaneKind::Vm, "6.12", Some("3"), &[15, 20]);
