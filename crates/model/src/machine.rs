@@ -202,12 +202,12 @@ pub struct Costs {
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
-    /// How much earlier than time 0 the fair server of a CPU started that the launcher gives fair
-    /// tasks before it: this, and the next two for each task of time 0.
+    /// How much earlier than time 0 a fair server starts, because a launcher wakes the tasks of
+    /// time 0 before it. The next two costs come on top.
     pub server_lead_ns: Nanos,
-    /// The same for each task of a fair policy.
+    /// How much earlier it starts for each task of time 0 with policy OTHER, BATCH or IDLE.
     pub server_lead_fair_ns: Nanos,
-    /// The same for each task of a real-time policy.
+    /// How much earlier it starts for each task of time 0 with policy FIFO or RR.
     pub server_lead_rt_ns: Nanos,
     /// 1,000 instructions of the programs of a scheduler for sched_ext, and of the functions of the
     /// kernel that they call. 0: programs take no time.
