@@ -19,7 +19,7 @@ use crate::shared::SharedFile;
 use crate::{Cache, VmError, settings};
 use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC, Message, Request};
 use schedlab_host::ext::{self, Build};
-use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
+use schedlab_model::{CpuMask, Nanos, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
 use schedlab_run::sha::sha256;
 use schedlab_run::{Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Setting, Warning};
@@ -532,7 +532,8 @@ impl VmLane {
             LaneError::System("the guest gave neither a result nor an error".into())
         })?;
         let mut recorder = Recorder::of_run(&request.workload, &request.cpus, request.keep);
-        replay(&trace, &mut (&mut recorder, sink))?;
+        let end_ns = request.until_ns.or(request.workload.duration_ns);
+        replay(&trace, end_ns.unwrap_or(Nanos::MAX), &mut (&mut recorder, sink))?;
         let recorded = recorder.finish(&request.workload);
         let mut result = RunResult {
             source: guests.source,
@@ -598,17 +599,30 @@ fn with_log(error: LaneError, log: &[String]) -> LaneError {
     }
 }
 
-/// Passes the guest's trace to a sink.
-pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
+/// Passes the guest's trace to a sink, up to `end_ns`. A guest's launcher ends a run a little
+/// later, and much later where it must wait for the fair server of a CPU.
+pub fn replay(trace: &[u8], end_ns: Nanos, sink: &mut dyn TraceSink) -> Result<(), LaneError> {
     let wrong = |error: schedlab_trace::ReadError| {
         LaneError::System(format!("the guest's trace cannot be read: {error}"))
     };
+    // A task is announced before its first event, which may be too late.
+    let mut announced = Vec::new();
     for record in Reader::new(trace).map_err(wrong)? {
         match record.map_err(wrong)? {
-            binary::Record::Task(id, info) => sink.task(id, &info),
+            binary::Record::Task(id, info) => announced.push((id, info)),
             binary::Record::Object(id, info) => sink.object(id, &info),
-            binary::Record::Event(event) => sink.event(&event),
-            binary::Record::End(time_ns) => sink.end(time_ns),
+            binary::Record::Event(event) if event.time_ns >= end_ns => {
+                sink.end(end_ns);
+                return Ok(());
+            }
+            binary::Record::Event(event) => {
+                announced.drain(..).for_each(|(id, info)| sink.task(id, &info));
+                sink.event(&event);
+            }
+            binary::Record::End(time_ns) => {
+                announced.drain(..).for_each(|(id, info)| sink.task(id, &info));
+                sink.end(time_ns.min(end_ns));
+            }
         }
     }
     Ok(())
@@ -633,6 +647,8 @@ fn means_something(warning: &Warning) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::trace::{MemorySink, TaskInfo};
+    use schedlab_model::{CpuId, Event, EventKind, TaskId};
 
     #[test]
     fn a_target_is_a_kernel_and_maybe_a_scheduler() {
@@ -647,10 +663,35 @@ mod tests {
         );
     }
 
+    /// A launcher that waits for the fair server lets tasks go on after the end of the run.
+    #[test]
+    fn a_trace_ends_with_the_run() {
+        let mut trace = Vec::new();
+        let mut sink = binary::BinarySink::new(&mut trace, 1);
+        for (task, time_ns) in [(0, 5), (1, 10)] {
+            let id = TaskId(task);
+            let info = TaskInfo { name: format!("t{task}"), spec: Some(0), pid: 0 };
+            sink.task(id, &info);
+            let kind = EventKind::Fork { task: id, parent: None };
+            sink.event(&Event { time_ns, cpu: CpuId(0), kind });
+        }
+        sink.end(12);
+        sink.finish().unwrap();
+        let until = |end_ns| {
+            let mut memory = MemorySink::default();
+            replay(&trace, end_ns, &mut memory).unwrap();
+            (memory.tasks.len(), memory.events.len(), memory.end_ns)
+        };
+        assert_eq!(until(Nanos::MAX), (2, 2, 12));
+        assert_eq!(until(11), (2, 2, 11));
+        assert_eq!(until(10), (1, 1, 10), "the task that comes at the end is not of the run");
+    }
+
     #[test]
     fn a_trace_that_is_damaged_is_an_error() {
         for bytes in [&b""[..], b"text", &binary::MAGIC] {
-            let error = replay(bytes, &mut schedlab_model::trace::NullSink).unwrap_err();
+            let mut sink = schedlab_model::trace::NullSink;
+            let error = replay(bytes, Nanos::MAX, &mut sink).unwrap_err();
             assert!(matches!(&error, LaneError::System(text) if text.contains("trace")), "{error}");
         }
     }
