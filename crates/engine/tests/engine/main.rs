@@ -32,6 +32,7 @@ mod locks;
 mod machine;
 mod objects;
 mod passed_ticks;
+mod queue_costs;
 mod random;
 mod staircase;
 mod staircase_cpus;
