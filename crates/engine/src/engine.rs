@@ -21,7 +21,8 @@ use crate::threads::Threads;
 use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    CgroupId, Costs, CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
+    CgroupId, Costs, CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink,
+    Workload,
 };
 use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
@@ -100,7 +101,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         core.server_lead_ns = machine.costs.server_lead(policies);
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.
-            let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
+            let delay_ns = match workload.tasks[arrival.spec as usize].attr.policy {
+                _ if arrival.release_ns > 0 => core.timer_delay_ns,
+                Policy::Deadline => machine.costs.release_deadline_ns,
+                _ => 0,
+            };
             let at = arrival.release_ns.saturating_add(delay_ns);
             clock.events.push(at, Due::Release(index as u32));
         }
@@ -308,6 +313,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                             // us in a guest of 7.2, where a budget of SCHED_DEADLINE needs many.
                             self.pay_hrtick(cpu, self.core.hrtick_ns * 9 / 14);
                         }
+                    }
+                    if let Some(cpu) = self.core.work.timer_ended.take() {
+                        self.class_timer_ends(cpu);
                     }
                     if self.core.work.bpf_insns > 0 {
                         self.programs_end(self.core.work.bpf_cpu);

@@ -55,6 +55,8 @@ pub struct Exec {
     pub yielded: bool,
     /// Since when it is runnable but not running (valid while it waits).
     pub runnable_since: Nanos,
+    /// It has not run since it was woken or created.
+    pub is_woken: bool,
     /// Whether it has run before.
     pub has_run: bool,
     /// The CPU it ran on last.
@@ -107,6 +109,11 @@ impl Tasks {
     pub fn arrival(&mut self, index: u32) -> (u32, String) {
         let arrival = &mut self.arrivals[index as usize];
         (arrival.spec, std::mem::take(&mut arrival.name))
+    }
+
+    /// When arrival number `index` is released, by the workload.
+    pub fn release_ns(&self, index: u32) -> Nanos {
+        self.arrivals[index as usize].release_ns
     }
 
     /// Counts a fork of description `spec`. Returns the number of forks before it.

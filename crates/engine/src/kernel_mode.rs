@@ -144,16 +144,23 @@ impl<S: TraceSink> Engine<'_, S> {
 
     #[inline(never)]
     fn park_woken(&mut self, programs_ns: Nanos) {
-        let after = self.costs.wakeup_switch_ns;
-        let at = self.core.now.saturating_add(after).saturating_add(programs_ns);
+        let at = self.core.now.saturating_add(programs_ns);
         while let Some(cpu) = self.core.next_resched() {
             self.core.park_resched(cpu);
-            let at = at.saturating_add(self.idle_tick_ns(cpu));
+            let after = self.wakeup_switch_ns(cpu);
+            let at = at.saturating_add(after).saturating_add(self.idle_tick_ns(cpu));
             self.clock.events.push(at, Due::ReturnToUser(cpu));
             if after > 0 && self.core.rq(cpu).curr.is_some() {
                 self.extend_burst(cpu, after);
             }
         }
+    }
+
+    /// The time from a wake-up to the switch on `cpu`.
+    pub(crate) fn wakeup_switch_ns(&self, cpu: CpuId) -> Nanos {
+        let is_fair = self.core.rq(cpu).curr.is_some_and(|curr| self.levels_of(curr) > 0);
+        let less_ns = if is_fair { 0 } else { self.costs.put_fair_ns };
+        self.costs.wakeup_switch_ns.saturating_sub(less_ns)
     }
 
     /// What a wake-up takes `cpu` longer because it was idle at a tick.

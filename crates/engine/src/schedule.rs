@@ -278,7 +278,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let leave_ns = match out {
             SwitchOut::Idle => 0,
-            SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev)),
+            SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
             _ => self.costs.block_switch_ns,
         };
         self.core.work.leave_ns = leave_ns.saturating_add(self.server_cost());
@@ -288,13 +288,13 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// What the switch from `prev`, which stays queued, takes beyond a plain one.
     #[inline]
-    fn preempt_cost(&self, prev: TaskId) -> Nanos {
-        if self.costs.preempt_switch_ns == 0 {
+    fn preempt_cost(&self, prev: TaskId, next: TaskId) -> Nanos {
+        let starts_timer = self.costs.hrtick_ns > 0 && self.levels_of(next) > 0;
+        if self.costs.preempt_switch_ns == 0 || starts_timer {
             return 0;
         }
-        let levels = self.stack.class(self.core.task(prev).class).tick_levels(prev);
-        let entities_ns = self.costs.tick_entity_ns.saturating_mul(Nanos::from(levels));
-        self.costs.preempt_switch_ns.saturating_add(entities_ns)
+        let entity_ns = if self.levels_of(prev) > 0 { self.costs.tick_entity_ns } else { 0 };
+        self.costs.preempt_switch_ns.saturating_add(entity_ns)
     }
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
@@ -359,6 +359,12 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let mut cost = self.switch_cost(cpu, from_idle);
+        if self.costs.pick_entity_ns > 0 {
+            let below = Nanos::from(self.levels_of(next).saturating_sub(1));
+            let is_woken = std::mem::take(&mut self.tasks[next].is_woken);
+            let nr = if is_woken && !from_idle { 2 * below } else { below };
+            cost = cost.saturating_add(nr.saturating_mul(self.costs.pick_entity_ns));
+        }
         let exec = &mut self.tasks[next];
         debug_assert_eq!(exec.waiting, Waiting::No, "task {next} runs while it waits");
         debug_assert_eq!(self.core.task(next).state, TaskState::Running, "task {next} runs");

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
-use schedlab_model::{CpuId, EventKind, Nanos, Step, TaskId, TraceSink};
+use schedlab_model::{CpuId, EventKind, Nanos, Policy, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The result of a step.
@@ -260,7 +260,11 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The task sets a timer and goes to sleep. Its time passes on the way to the switch, too.
     fn sleep(&mut self, task: TaskId, ns: Nanos) -> Next {
-        match self.costs.block_ns {
+        let class_ns = match self.core.task(task).attr.policy {
+            Policy::Deadline => self.costs.block_deadline_ns,
+            _ => 0,
+        };
+        match self.costs.block_ns.saturating_add(class_ns) {
             0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
             before => self.call_first(task, before, Step::Sleep(ns.saturating_sub(before))),
         }

@@ -10,12 +10,12 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
+use schedlab_model::{CpuId, Nanos, Policy, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Processes the due tick, or several quiet ones.
     pub(crate) fn tick(&mut self) {
-        let is_plain = self.costs.tick_entity_ns == 0 && self.cpus.has_plain_bursts();
+        let is_plain = self.ticks_are_equal();
         let nr = if self.stack.has_quiet_ticks && is_plain { self.nr_quiet_ticks() } else { 0 };
         if nr > 0 {
             self.pass_ticks(nr);
@@ -30,8 +30,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         // Every busy CPU loses as much, unless siblings, kernel code or groups make a difference.
-        let entity_ns = self.costs.tick_entity_ns;
-        let is_uniform = entity_ns == 0 && self.cpus.has_plain_bursts();
+        let is_uniform = self.ticks_are_equal();
         if is_uniform {
             self.clock.burst_ends.move_all(tick_ns);
         }
@@ -41,10 +40,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.outcome.nr_ticks += 1;
             self.core.update_stopped_clock(cpu);
             let mut levels_ns = 0;
-            if !is_uniform && tick_ns + entity_ns > 0 {
-                let class = self.stack.class(self.core.task(curr).class);
-                levels_ns = Nanos::from(class.tick_levels(curr)).saturating_mul(entity_ns);
-                self.extend_burst(cpu, tick_ns + levels_ns);
+            if !is_uniform {
+                levels_ns = self.tick_class_ns(curr);
+                self.extend_burst(cpu, tick_ns.saturating_add(levels_ns));
             }
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
@@ -77,6 +75,22 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.resched_after(cpu, rest_ns);
             }
         }
+    }
+
+    /// Whether a tick takes the same time from every task, and nothing slows one down.
+    #[inline]
+    fn ticks_are_equal(&self) -> bool {
+        let costs = &self.costs;
+        costs.tick_entity_ns == 0 && costs.tick_rt_ns == 0 && self.cpus.has_plain_bursts()
+    }
+
+    /// What a tick takes beyond the plain cost from `task`, because of its class.
+    fn tick_class_ns(&self, task: TaskId) -> Nanos {
+        let levels = self.levels_of(task);
+        if levels == 0 && self.core.task(task).class <= self.core.class_of(Policy::Fifo) {
+            return self.costs.tick_rt_ns;
+        }
+        Nanos::from(levels).saturating_mul(self.costs.tick_entity_ns)
     }
 
     /// What took classes time since the last call beyond the plain costs: new periods of servers,
@@ -123,6 +137,26 @@ impl<S: TraceSink> Engine<'_, S> {
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
             self.extend_burst(cpu, ns);
+        }
+    }
+
+    /// A timer of a class has expired on `cpu`. A task that it preempts pays for the way to the
+    /// switch, as after a wake-up.
+    #[inline(never)]
+    pub(crate) fn class_timer_ends(&mut self, cpu: CpuId) {
+        if self.costs.class_timer_ns == 0 {
+            return;
+        }
+        let Some(curr) = self.core.rq(cpu).curr else {
+            return self.switches_later(0);
+        };
+        if self.core.is_asked(cpu) {
+            let below = Nanos::from(self.levels_of(curr).saturating_sub(1));
+            let put_ns = below.saturating_mul(self.costs.queue_entity_ns);
+            self.extend_burst(cpu, put_ns);
+            self.switches_later(put_ns);
+        } else {
+            self.extend_burst(cpu, self.costs.class_timer_ns);
         }
     }
 

@@ -30,23 +30,21 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let task = self.create(spec, name, this_cpu, None);
         self.charge(task, self.costs.task_start_ns);
-        if self.core.now > 0 {
-            let release_ns = self.core.now - self.costs.timer_delay_ns;
-            self.tasks[task].timers.fill(release_ns);
-            self.take_timer_wakeup(this_cpu);
-        }
+        let release_ns = self.tasks.release_ns(index);
+        self.tasks[task].timers.fill(release_ns);
         let kind = match self.workload.tasks[spec as usize].release {
             Release::Fork => WakeKind::Fork,
             Release::Wakeup => WakeKind::Wakeup,
         };
         self.start(task, kind, this_cpu, None);
         self.interrupt_returns(this_cpu);
+        let rest_ns = if release_ns > 0 { self.take_timer_wakeup(this_cpu, task) } else { 0 };
         if self.core.now == 0 {
             // Tasks of time 0 have been woken before it.
             self.core.work.bpf_insns = 0;
         }
         let programs_ns = self.lose_class_cost(this_cpu);
-        self.switches_later(programs_ns);
+        self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.
@@ -84,8 +82,8 @@ impl<S: TraceSink> Engine<'_, S> {
     ) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let description = &self.workload.tasks[spec as usize];
-        let (attr, mut cpus_allowed) =
-            self.tasks.begin_with(spec, &description.attr, &self.core.cpus);
+        let begin = self.tasks.begin_with(spec, &description.attr, &self.core.cpus);
+        let (attr, mut cpus_allowed) = begin;
         if self.cpusets.is_some() {
             cpus_allowed = Arc::new(self.allowed_cpus(&attr));
         }
@@ -134,6 +132,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 must_move: false,
                 yielded: false,
                 runnable_since: self.core.now,
+                is_woken: true,
                 has_run: false,
                 last_cpu: cpu.0,
                 name,
@@ -192,19 +191,65 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The event that a task waits for has happened.
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
         let this_cpu = self.core.task(task).cpu;
-        self.take_timer_wakeup(this_cpu);
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
+        let rest_ns = self.take_timer_wakeup(this_cpu, task);
         let programs_ns = self.lose_class_cost(this_cpu);
-        self.switches_later(programs_ns);
+        self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 
-    /// A timer that wakes a task takes time from the one that runs on `cpu`.
+    /// A timer that has woken `task` takes time from the one that runs on `cpu`. Returns what it
+    /// adds to the time until the switch.
     #[inline]
-    fn take_timer_wakeup(&mut self, cpu: CpuId) {
-        if self.costs.timer_wakeup_ns > 0 && self.core.rq(cpu).curr.is_some() {
-            self.extend_burst(cpu, self.costs.timer_wakeup_ns);
+    fn take_timer_wakeup(&mut self, cpu: CpuId, task: TaskId) -> Nanos {
+        if self.costs.timer_wakeup_ns == 0 {
+            return 0;
         }
+        self.timer_wakeup(cpu, task)
+    }
+
+    fn timer_wakeup(&mut self, cpu: CpuId, task: TaskId) -> Nanos {
+        let entities = |nr: u32| Nanos::from(nr).saturating_mul(self.costs.queue_entity_ns);
+        let levels = self.levels_of(task);
+        let Some(curr) = self.core.rq(cpu).curr else {
+            return entities(levels.saturating_sub(1)) / 2;
+        };
+        let shared = self.shared_levels(task, curr);
+        let queued_ns = entities(levels.saturating_sub(shared.max(1)));
+        let check_ns = if shared > 0 { self.costs.preempt_check_ns } else { 0 };
+        let fair_ns = if levels > 0 { self.costs.timer_fair_ns } else { 0 };
+        let mut taken_ns = queued_ns.saturating_add(check_ns).saturating_add(fair_ns);
+        let mut later_ns = 0;
+        // A task that is preempted pays for the way to the switch, not for the way back.
+        if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {
+            let put_ns = entities(self.levels_of(curr).saturating_sub(shared.max(1)));
+            taken_ns = taken_ns.saturating_add(put_ns);
+            later_ns = check_ns.saturating_add(put_ns).saturating_add(queued_ns / 2);
+        } else {
+            taken_ns = taken_ns.saturating_add(self.costs.timer_wakeup_ns);
+        }
+        self.extend_burst(cpu, taken_ns);
+        later_ns
+    }
+
+    /// The number of groups, the root among them, of which both tasks are; 0 if one is not fair.
+    fn shared_levels(&self, a: TaskId, b: TaskId) -> u32 {
+        let most = self.levels_of(a).min(self.levels_of(b));
+        let groups = &self.core.cgroups;
+        let above = |task| {
+            let own = Some(self.core.task(task).attr.cgroup);
+            // The root group is its own parent.
+            std::iter::successors(own, |group| {
+                Some(groups[group.index()].parent).filter(|parent| parent != group)
+            })
+        };
+        let shared = above(a).filter(|group| above(b).any(|other| other == *group)).count();
+        most.min(shared as u32)
+    }
+
+    /// Levels of groups at which `task` is queued, the root among them; 0 if it is not fair.
+    pub(crate) fn levels_of(&self, task: TaskId) -> u32 {
+        self.stack.class(self.core.task(task).class).tick_levels(task)
     }
 
     /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`; without a waker an interrupt
@@ -243,6 +288,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let exec = &mut self.tasks[task];
         exec.waiting = Waiting::No;
+        exec.is_woken = true;
         exec.runnable_since = self.core.now;
         self.note_burst(task);
         let mut flags =
@@ -276,8 +322,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Charges `task`, which wakes, for the queues of its groups.
     fn charge_groups(&mut self, task: TaskId) {
         if self.costs.block_entity_ns > 0 {
-            let levels = self.stack.class(self.core.task(task).class).tick_levels(task);
-            let below = Nanos::from(levels.saturating_sub(1));
+            let below = Nanos::from(self.levels_of(task).saturating_sub(1));
             self.charge(task, below.saturating_mul(self.costs.block_entity_ns));
         }
     }

@@ -150,27 +150,46 @@ pub struct Costs {
     /// A timer's wake-up, taken from the running task of the CPU: entry of the interrupt, the
     /// timer's own work, the wake-up.
     pub timer_wakeup_ns: Nanos,
+    /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
+    pub timer_fair_ns: Nanos,
+    /// What comparing a fair task that a timer wakes with a running fair task takes.
+    pub preempt_check_ns: Nanos,
+    /// A timer of a class, such as that which renews the budget of a SCHED_DEADLINE task, taken
+    /// from the running task.
+    pub class_timer_ns: Nanos,
     /// From a wake-up that preempts to the switch: the return from the interrupt or the system
     /// call, and the pick. The running task is charged for it. It is the last part of
     /// `timer_delay_ns`: a sleeper wakes that much earlier than it runs. It is no part of
     /// `context_switch_ns`.
     pub wakeup_switch_ns: Nanos,
+    /// The part of `wakeup_switch_ns` that puts a preempted fair task back: on a CPU that is idle
+    /// or runs a task of another class the switch comes this much earlier.
+    pub put_fair_ns: Nanos,
+    /// For each level of groups below the root: putting a fair task on its queue when a timer wakes
+    /// it, and putting back one that a timer preempts, which comes before the switch.
+    pub queue_entity_ns: Nanos,
     /// From the start of a sleep (its timer is set) to the switch: the running task is charged for
     /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up
     /// to the switch. It is no part of `context_switch_ns`.
     pub block_ns: Nanos,
+    /// What a sleep of a task of SCHED_DEADLINE takes in addition to `block_ns`, for its timers.
+    pub block_deadline_ns: Nanos,
     /// What the switch from a task that blocks, yields or exits takes in addition to
     /// `context_switch_ns`: the kernel has read the clock before it takes that task off its queue,
     /// so the next one pays.
     pub block_switch_ns: Nanos,
     /// What the switch from a task that is preempted takes in addition to `context_switch_ns`,
-    /// likewise, and `tick_entity_ns` more for each level of groups at which it stays queued.
+    /// likewise, and `tick_entity_ns` more if it is a fair one. On a kernel with `hrtick_ns` it is
+    /// the switch to a task that is not fair: that to a fair one starts a timer instead.
     pub preempt_switch_ns: Nanos,
     /// A reschedule after which the same task goes on: the pick, on its CPU.
     pub repick_ns: Nanos,
     /// For each level of groups below the root, what a fair task takes in addition when it has
     /// slept: taking it off the queues, and putting it back.
     pub block_entity_ns: Nanos,
+    /// For each level of groups below the root: a switch to a fair task. Twice that, if it was
+    /// woken and another task ran before.
+    pub pick_entity_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
@@ -190,6 +209,8 @@ pub struct Costs {
     /// What a tick takes beyond `tick_ns` for each level of groups at which it accounts a task of
     /// the fair class: one for a task of the root group, two in a group below it.
     pub tick_entity_ns: Nanos,
+    /// What a tick takes beyond `tick_ns` for a task of FIFO, RR or DEADLINE.
+    pub tick_rt_ns: Nanos,
     /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
     /// The slice counts after a quarter of it.
     pub hrtick_ns: Nanos,
@@ -225,6 +246,9 @@ pub struct Costs {
     /// Start of a task that no other one forked, from its release until its program begins, on the
     /// CPU that runs it first.
     pub task_start_ns: Nanos,
+    /// How much later than others a task of SCHED_DEADLINE is released at time 0, because a
+    /// launcher wakes it after the tick.
+    pub release_deadline_ns: Nanos,
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
@@ -295,12 +319,19 @@ impl Costs {
         wakeup_ns: 0,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
+        timer_fair_ns: 0,
+        preempt_check_ns: 0,
+        class_timer_ns: 0,
         wakeup_switch_ns: 0,
+        put_fair_ns: 0,
+        queue_entity_ns: 0,
         block_ns: 0,
+        block_deadline_ns: 0,
         block_switch_ns: 0,
         preempt_switch_ns: 0,
         repick_ns: 0,
         block_entity_ns: 0,
+        pick_entity_ns: 0,
         idle_exit_ns: 0,
         idle_tick_ns: 0,
         migration_ns: 0,
@@ -308,6 +339,7 @@ impl Costs {
         tick_ns: 0,
         tick_resched_ns: 0,
         tick_entity_ns: 0,
+        tick_rt_ns: 0,
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
@@ -321,6 +353,7 @@ impl Costs {
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
+        release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         exit_after_ns: 0,
@@ -351,12 +384,19 @@ impl Costs {
         wakeup_ns: 900,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
+        timer_fair_ns: 0,
+        preempt_check_ns: 0,
+        class_timer_ns: 0,
         wakeup_switch_ns: 0,
+        put_fair_ns: 0,
+        queue_entity_ns: 0,
         block_ns: 0,
+        block_deadline_ns: 0,
         block_switch_ns: 0,
         preempt_switch_ns: 0,
         repick_ns: 0,
         block_entity_ns: 0,
+        pick_entity_ns: 0,
         idle_exit_ns: 2_500,
         idle_tick_ns: 0,
         migration_ns: 1_500,
@@ -364,6 +404,7 @@ impl Costs {
         tick_ns: 1_500,
         tick_resched_ns: 0,
         tick_entity_ns: 0,
+        tick_rt_ns: 0,
         hrtick_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
@@ -377,6 +418,7 @@ impl Costs {
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
+        release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
         exit_after_ns: 0,
@@ -399,18 +441,25 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 49] = [
+    pub const NAMES: [&'static str; 58] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
         "timer_delay_ns",
         "timer_wakeup_ns",
+        "timer_fair_ns",
+        "preempt_check_ns",
+        "class_timer_ns",
         "wakeup_switch_ns",
+        "put_fair_ns",
+        "queue_entity_ns",
         "block_ns",
+        "block_deadline_ns",
         "block_switch_ns",
         "preempt_switch_ns",
         "repick_ns",
         "block_entity_ns",
+        "pick_entity_ns",
         "idle_exit_ns",
         "idle_tick_ns",
         "migration_ns",
@@ -418,6 +467,7 @@ impl Costs {
         "tick_ns",
         "tick_resched_ns",
         "tick_entity_ns",
+        "tick_rt_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
         "throttle_ns",
@@ -431,6 +481,7 @@ impl Costs {
         "join_ns",
         "reap_ns",
         "task_start_ns",
+        "release_deadline_ns",
         "child_start_ns",
         "exit_ns",
         "exit_after_ns",
@@ -494,12 +545,19 @@ impl Costs {
             "wakeup_ns" => &mut self.wakeup_ns,
             "timer_delay_ns" => &mut self.timer_delay_ns,
             "timer_wakeup_ns" => &mut self.timer_wakeup_ns,
+            "timer_fair_ns" => &mut self.timer_fair_ns,
+            "preempt_check_ns" => &mut self.preempt_check_ns,
+            "class_timer_ns" => &mut self.class_timer_ns,
             "wakeup_switch_ns" => &mut self.wakeup_switch_ns,
+            "put_fair_ns" => &mut self.put_fair_ns,
+            "queue_entity_ns" => &mut self.queue_entity_ns,
             "block_ns" => &mut self.block_ns,
+            "block_deadline_ns" => &mut self.block_deadline_ns,
             "block_switch_ns" => &mut self.block_switch_ns,
             "preempt_switch_ns" => &mut self.preempt_switch_ns,
             "repick_ns" => &mut self.repick_ns,
             "block_entity_ns" => &mut self.block_entity_ns,
+            "pick_entity_ns" => &mut self.pick_entity_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
             "idle_tick_ns" => &mut self.idle_tick_ns,
             "migration_ns" => &mut self.migration_ns,
@@ -507,6 +565,7 @@ impl Costs {
             "tick_ns" => &mut self.tick_ns,
             "tick_resched_ns" => &mut self.tick_resched_ns,
             "tick_entity_ns" => &mut self.tick_entity_ns,
+            "tick_rt_ns" => &mut self.tick_rt_ns,
             "hrtick_ns" => &mut self.hrtick_ns,
             "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
             "throttle_ns" => &mut self.throttle_ns,
@@ -520,6 +579,7 @@ impl Costs {
             "join_ns" => &mut self.join_ns,
             "reap_ns" => &mut self.reap_ns,
             "task_start_ns" => &mut self.task_start_ns,
+            "release_deadline_ns" => &mut self.release_deadline_ns,
             "child_start_ns" => &mut self.child_start_ns,
             "exit_ns" => &mut self.exit_ns,
             "exit_after_ns" => &mut self.exit_after_ns,

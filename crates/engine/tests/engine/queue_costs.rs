@@ -4,12 +4,15 @@
 
 use crate::common;
 
-use common::workloads::{endless, nice, task};
+use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, Machine, Nanos, SchedAttr, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, Machine, Nanos, Policy, SchedAttr,
+    TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
+
+const SWITCH: Nanos = 15_000;
 
 /// Turns of 6.12 with a group `/a`.
 fn turns(tasks: Vec<TaskSpec>, costs: Costs, until_ns: Nanos) -> String {
@@ -40,4 +43,96 @@ fn a_task_that_leaves_asks_nothing_of_the_next() {
     let short = late(task("short", short, endless()), MS);
     let found = turns(vec![hog, other, short], Costs::ZERO, 5 * MS);
     assert_eq!(found, "0A 1C 4B");
+}
+
+/// A hog, and a task that sleeps from 1 to 2 ms. The hog pays for what the timer does, less for the
+/// wake-up of a real-time task.
+#[test]
+fn a_timer_takes_longer_for_a_fair_task() {
+    let costs = Costs {
+        timer_wakeup_ns: 10_000,
+        timer_fair_ns: 6_000,
+        preempt_check_ns: 2_000,
+        queue_entity_ns: 5_000,
+        ..Costs::ZERO
+    };
+    let end = |hog: SchedAttr, sleeper: SchedAttr| {
+        let hog = late(task("hog", hog, burst(1_500_000)), 1_100_000);
+        let sleeper = task("sleeper", sleeper, bursts(2, MS, MS));
+        let found = turns(vec![hog, sleeper], costs, 9 * MS);
+        let end = found.split(' ').find(|turn| turn.starts_with("2."));
+        end.unwrap_or_else(|| panic!("{found}")).to_owned()
+    };
+    let hog = policy(Policy::Fifo, 9);
+    assert_eq!(end(hog, policy(Policy::Fifo, 1)), "2.610000A");
+    assert_eq!(end(hog, nice(0)), "2.616000A");
+    assert_eq!(end(hog, in_group(nice(0))), "2.621000A");
+    // A fair hog is compared with the task; both may be in the same group.
+    assert_eq!(end(nice(-20), policy(Policy::Idle, 0)), "2.618000A");
+    let idle = policy(Policy::Idle, 0);
+    // This hog begins half a level later, though the CPU was idle.
+    assert_eq!(end(in_group(nice(-20)), in_group(idle)), "2.620500A");
+}
+
+/// The way to the switch takes the place of the way back from the interrupt. A fair task that is
+/// preempted is put back, with its groups.
+#[test]
+fn putting_a_fair_task_back_comes_before_the_switch() {
+    let costs = Costs {
+        timer_wakeup_ns: 10_000,
+        wakeup_switch_ns: SWITCH,
+        put_fair_ns: 3_000,
+        queue_entity_ns: 5_000,
+        ..Costs::ZERO
+    };
+    let found = |hog: SchedAttr| {
+        let hog = task("hog", hog, burst(4 * MS));
+        let sleeper = late(task("sleeper", policy(Policy::Fifo, 9), burst(MS)), 2 * MS);
+        turns(vec![hog, sleeper], costs, 9 * MS)
+    };
+    assert_eq!(found(policy(Policy::Fifo, 1)), "0.012000A 2.012000B 3.012000A 5.024000-");
+    assert_eq!(found(nice(0)), "0.012000A 2.015000B 3.015000A 5.027000-");
+    assert_eq!(found(in_group(nice(0))), "0.012000A 2.020000B 3.020000A 5.032000-");
+}
+
+/// A switch to a task in a group takes longer, and more so after a sleep if the CPU was busy.
+#[test]
+fn a_pick_goes_through_the_groups() {
+    let costs = Costs { pick_entity_ns: 4_000, ..Costs::ZERO };
+    let sleeper = task("sleeper", in_group(nice(0)), bursts(2, MS, MS));
+    let found = turns(vec![sleeper.clone()], costs, 9 * MS);
+    assert_eq!(found, "0A 1.004000- 2.004000A 3.008000- 4.008000A 4.012000-");
+    let first = task("first", policy(Policy::Fifo, 1), burst(3 * MS));
+    let found = turns(vec![first, sleeper], costs, 9 * MS);
+    assert_eq!(found, "0A 3B 4.008000- 5.008000B 6.012000- 7.012000B 7.016000-");
+}
+
+/// The task uses up its budget of 1 ms, which a tick sees. A timer renews it 10 ms after its start,
+/// which is 0.1 ms later than that of others.
+#[test]
+fn a_timer_of_a_class_takes_time() {
+    let deadline =
+        DeadlineParams { runtime_ns: MS, deadline_ns: 10 * MS, period_ns: 10 * MS, reclaim: false };
+    let attr = SchedAttr { deadline, ..policy(Policy::Deadline, 0) };
+    let found = |costs: Costs| {
+        let hog = task("hog", nice(0), endless());
+        turns(vec![task("a", attr, endless()), hog], costs, 13 * MS)
+    };
+    assert_eq!(found(Costs::ZERO), "0A 4B 10A 12B");
+    let costs = Costs {
+        class_timer_ns: 13_000,
+        wakeup_switch_ns: SWITCH,
+        release_deadline_ns: 100_000,
+        ..Costs::ZERO
+    };
+    assert_eq!(found(costs), "0.015000A 0.115000B 4A 10.115000B 12A");
+}
+
+/// A tick of a real-time task takes a time of its own.
+#[test]
+fn a_tick_takes_a_real_time_task_longer() {
+    let costs = Costs { tick_ns: 20_000, tick_rt_ns: 3_000, ..Costs::ZERO };
+    let end = |attr| turns(vec![task("hog", attr, burst(10 * MS))], costs, 20 * MS);
+    assert_eq!(end(policy(Policy::Fifo, 1)), "0A 10.046000-");
+    assert_eq!(end(nice(0)), "0A 10.040000-");
 }

@@ -216,16 +216,24 @@ fn why_missing(name: &str) -> &'static str {
         "timer_delay_ns" | "idle_tick_ns" => {
             "`idle_exit_ns` has it: what a timer finds idle waits for both"
         }
-        "timer_wakeup_ns" | "wakeup_switch_ns" | "block_ns" | "block_switch_ns"
-        | "preempt_switch_ns" => "the parts of an interrupt cannot be timed from outside",
-        "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "hrtick_ns" | "hrtick_resched_ns"
-        | "throttle_ns" => "no program can tell it from the rest of a switch",
+        "timer_wakeup_ns" | "timer_fair_ns" | "preempt_check_ns" | "class_timer_ns"
+        | "wakeup_switch_ns" | "put_fair_ns" | "block_ns" | "block_deadline_ns"
+        | "block_switch_ns" | "preempt_switch_ns" => {
+            "the parts of an interrupt cannot be timed from outside"
+        }
+        "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns"
+        | "queue_entity_ns" | "hrtick_ns" | "hrtick_resched_ns" | "throttle_ns" => {
+            "no program can tell it from the rest of a switch"
+        }
         "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" => {
             "only a launcher that has the CPU wakes tasks before time 0"
         }
-        "tick_entity_ns" | "server_refill_ns" => "no program can tell it from the rest of a tick",
+        "release_deadline_ns" => "it depends on the launcher",
+        "tick_entity_ns" | "tick_rt_ns" | "server_refill_ns" => {
+            "no program can tell it from the rest of a tick"
+        }
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
         "first_fork_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
@@ -288,7 +296,16 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 39] = [
+    const NEVER_MEASURED: [&str; 48] = [
+        "timer_fair_ns",
+        "preempt_check_ns",
+        "class_timer_ns",
+        "put_fair_ns",
+        "queue_entity_ns",
+        "block_deadline_ns",
+        "pick_entity_ns",
+        "tick_rt_ns",
+        "release_deadline_ns",
         "bpf_kinsn_ns",
         "preempt_switch_ns",
         "tick_entity_ns",

@@ -166,6 +166,8 @@ pub struct Work {
     pub bpf_cpu: CpuId,
     /// The CPU whose timer of a slice has expired.
     pub hrtick_ended: Option<CpuId>,
+    /// The CPU on which another timer of a class has expired that takes time there.
+    pub timer_ended: Option<CpuId>,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
     /// The time of the clock of the CPU that picks, if the pick leaves the clock as it is.
@@ -732,6 +734,13 @@ impl Core {
             self.resched_pending -= 1;
             self.resched_parked += 1;
         }
+    }
+
+    /// Whether `cpu` is asked to reschedule, and need not wait.
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_asked(&self, cpu: CpuId) -> bool {
+        self.resched_cpus.contains(cpu)
     }
 
     /// Whether any request to reschedule must wait.

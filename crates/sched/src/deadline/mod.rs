@@ -559,9 +559,11 @@ impl SchedClass for DlClass {
         let state = &mut self.tasks[task.index()];
         if token_seen == token(TimerKind::Replenish, task, state.replenishment) {
             if state.entity.throttled {
+                core.work.timer_ended = Some(core.task(task).cpu);
                 self.replenish_timer(core, task);
             }
         } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
+            core.work.timer_ended = Some(core.task(task).cpu);
             self.become_inactive(task);
         }
     }
