@@ -9,8 +9,8 @@
 //! including those of idle CPUs without a tick.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.192, 6.12.117, 6.18.2 and 7.1.5. Left out: clusters,
-//! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
-//! utilisation estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
+//! asymmetric capacity, energy-aware placement, NUMA balancing of memory, clamps of utilisation;
+//! costs of balancing are not charged to a CPU.
 //!
 //! [`domains`]: crate::boundary::domains
 
@@ -49,7 +49,8 @@ pub trait FairQueues {
     /// Load of the root queue of `cpu` (`cfs.avg.load_avg`).
     fn cpu_load(&self, cpu: CpuId) -> u64;
 
-    /// Utilisation of the root queue of `cpu` (`cfs.avg.util_avg`).
+    /// Utilisation of the root queue of `cpu`: the greater of its average and the estimates of its
+    /// tasks (`cpu_util_cfs`).
     fn cpu_util(&self, cpu: CpuId) -> u64;
 
     /// Runnable average of the root queue of `cpu` (`cfs.avg.runnable_avg`).

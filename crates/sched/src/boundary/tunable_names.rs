@@ -78,11 +78,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("NONTASK_CAPACITY", "the time of interrupts and of a hypervisor is nobody's load here"),
     ("TTWU_QUEUE", "a wake-up takes effect at once, whichever CPU carries it out"),
-    ("UTIL_EST", "balancing goes by averages of utilisation, without estimates of waking tasks"),
-    (
-        "UTIL_EST_FASTUP",
-        "balancing goes by averages of utilisation, without estimates of waking tasks",
-    ),
+    ("UTIL_EST", "estimates of utilisation always count here"),
+    ("UTIL_EST_FASTUP", "estimates of utilisation always rise at once here"),
     ("ATTACH_AGE_LOAD", "a task that comes from elsewhere is counted when it is queued next"),
     ("SIS_PROP", "it goes by the time that a search takes, and searches take none here"),
     ("HZ_BW", "it is for CPUs that need no tick while they are busy, which are not here"),

@@ -7,6 +7,7 @@
 
 use super::FairClass;
 use super::load::Change;
+use super::pelt::CAPACITY_SCALE;
 use super::rbtree::NIL;
 use crate::balance::{CpuFigures, FairQueues};
 use crate::boundary::core::Core;
@@ -48,7 +49,8 @@ impl FairQueues for FairClass {
     }
 
     fn cpu_util(&self, cpu: CpuId) -> u64 {
-        self.rq(cpu.0).avg.util_avg
+        let estimate = self.cpus[cpu.index()].util_est;
+        self.rq(cpu.0).avg.util_avg.max(estimate).min(CAPACITY_SCALE)
     }
 
     fn cpu_runnable(&self, cpu: CpuId) -> u64 {
@@ -60,7 +62,7 @@ impl FairQueues for FairClass {
         let rq = self.rq(cpu.0);
         CpuFigures {
             load: rq.avg.load_avg,
-            util: rq.avg.util_avg,
+            util: self.cpu_util(cpu),
             runnable: rq.avg.runnable_avg,
             h_nr_running: self.h_nr_running(cpu),
         }

@@ -603,6 +603,7 @@ impl FairClass {
     /// throttle_cfs_rq_work).
     #[cold]
     pub(super) fn throttle_task(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        self.util_est_dequeue(cpu, e, true);
         self.dequeue_entities(core, cpu, e, Dequeue::throttle(false));
         self.add_to_limbo(e);
     }

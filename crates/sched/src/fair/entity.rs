@@ -10,6 +10,7 @@ use super::pelt::{Avg, EntityAvg, Step};
 use super::rbtree::{NIL, Node, before, min_time};
 use super::rules::{Algorithm, Protection};
 use super::timeline::{Slot, Timeline};
+use super::util_est::UtilEst;
 use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
 use schedlab_model::Nanos;
 
@@ -67,6 +68,8 @@ pub struct Entity {
     pub list_next: u32,
     /// Load tracking.
     pub avg: EntityAvg,
+    /// Estimated utilisation of a task.
+    pub util_est: UtilEst,
     /// Wake-up statistics of a task.
     pub wake: WakeStats,
 }
@@ -119,6 +122,7 @@ impl Entity {
             list_prev: NIL,
             list_next: NIL,
             avg: EntityAvg::default(),
+            util_est: UtilEst::default(),
             wake: WakeStats::NEW,
         }
     }
@@ -378,4 +382,6 @@ pub struct CpuFair {
     pub avg_idle: Nanos,
     /// Bound of `avg_idle`, half of it (max_idle_balance_cost).
     pub max_idle_balance_cost: Nanos,
+    /// Sum of the estimated utilisations of the queued tasks (`cfs.avg.util_est`).
+    pub util_est: u64,
 }

@@ -201,7 +201,7 @@ impl FairClass {
         let q = self.ent(e).cfs as usize;
         let queue_time = self.cfs[q].avg.last_update_time;
         let se = &mut self.ents[e as usize];
-        se.avg.update(queue_time, se.load.scaled, false, 0, false);
+        se.avg.update_blocked(queue_time, se.load.scaled);
         let avg = se.avg.settled();
         avg.attached = false;
         let removed = &mut self.cfs[q].removed;

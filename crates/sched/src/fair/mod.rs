@@ -33,6 +33,7 @@ pub mod rules;
 mod testing;
 pub mod timeline;
 pub mod tunables;
+mod util_est;
 pub mod weights;
 pub mod wmult;
 
@@ -137,6 +138,7 @@ impl FairClass {
             idle_stamp: None,
             avg_idle: 2 * tunables.migration_cost_ns,
             max_idle_balance_cost: tunables.migration_cost_ns,
+            util_est: 0,
         };
         let balance = BalanceOptions {
             rules: rules.balance,

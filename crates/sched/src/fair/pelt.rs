@@ -238,6 +238,9 @@ pub struct EntityAvg {
     avg: Avg,
     /// The weight for recomputing the averages from the sums; 0: the averages are up to date.
     owed: u64,
+    /// Whether a period has ended while it was on a CPU, since the estimate of its utilisation was
+    /// updated (the kernel: not UTIL_AVG_UNCHANGED).
+    has_changed: bool,
 }
 
 impl EntityAvg {
@@ -274,8 +277,27 @@ impl EntityAvg {
         self.avg.take(&step, u64::from(queued), runnable, running);
         if step.fade.is_some() {
             self.owed = weight;
+            self.has_changed = true;
         }
         Some(step)
+    }
+
+    /// Updates the sums to `now` for a sleeper of `weight` (__update_load_avg_blocked_se).
+    pub fn update_blocked(&mut self, now: Nanos, weight: u64) {
+        let had_changed = self.has_changed;
+        self.update(now, weight, false, 0, false);
+        self.has_changed = had_changed;
+    }
+
+    /// Whether a period has ended since [`Self::forget_change`].
+    #[inline]
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// From now on [`Self::has_changed`] tells of later periods.
+    pub fn forget_change(&mut self) {
+        self.has_changed = false;
     }
 
     #[inline(never)]
