@@ -47,6 +47,22 @@ fn presets_have_the_domains_of_the_real_machines() {
     assert_eq!(domains("S3-d"), [(Pkg, 8, 8)]);
 }
 
+/// What was measured again for one CPU must not be forgotten for several, as it once was.
+#[test]
+fn guests_of_one_and_of_several_cpus_have_equal_costs() {
+    let [one, several] = ["guest-counted", "guest-counted-smp"].map(|name| {
+        let mut spec = machine::preset(name).unwrap();
+        let costs = spec.kernel_costs.iter_mut().map(|(_, costs)| costs);
+        for costs in costs.chain([&mut spec.machine.costs]) {
+            (costs.idle_tick_ns, costs.fork_ns, costs.exit_ns) = (0, 0, 0);
+        }
+        // With one CPU the launcher wakes the first tasks before time 0.
+        spec.machine.threads.retain(|thread| thread.name != "schedlab-launch");
+        (spec.machine.costs, spec.kernel_costs, spec.machine.threads, spec.machine.set_up_ns)
+    });
+    assert_eq!(one, several);
+}
+
 #[test]
 fn costs_may_differ_under_kernels_of_a_series() {
     let text = "name = 'x'\nclock_mhz = 1000\ncosts_clock_mhz = 2000\n[topology]\n\
