@@ -3,8 +3,10 @@
 //! which no run waits. A lane hides them from its results; the other tasks have the numbers and the
 //! random streams that they would have without them.
 //!
-//! Left out: bursts of a kernel thread's work (the length of a visit is constant), more than one
-//! CPU, threads that other events wake.
+//! They may use every CPU: one that wakes next to a busy CPU finds an idle one, if there is one.
+//!
+//! Left out: bursts of a kernel thread's work (the length of a visit is constant), threads that are
+//! bound to a CPU, threads that other events wake.
 
 use crate::clock::Due;
 use crate::engine::Engine;
@@ -12,9 +14,7 @@ use crate::exec::Waiting;
 use crate::step::Next;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{
-    CpuId, CpuMask, Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload,
-};
+use schedlab_model::{Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The state of a thread.
@@ -44,8 +44,7 @@ pub(crate) struct Threads<'a> {
 pub(crate) fn added_to(workload: &Workload, threads: &[KernelThread]) -> Workload {
     let mut own = workload.clone();
     for thread in threads {
-        let mut attr =
-            SchedAttr { affinity: Some(CpuMask::only(CpuId(0))), ..SchedAttr::default() };
+        let mut attr = SchedAttr::default();
         if thread.rt_priority > 0 {
             (attr.policy, attr.rt_priority) = (Policy::Fifo, thread.rt_priority);
         }
@@ -94,12 +93,18 @@ impl<S: TraceSink> Engine<'_, S> {
             let spec = threads.first_spec + number;
             let wakes = threads.described[number as usize].wakes;
             let name = self.workload.tasks[spec as usize].name.clone();
-            let task = self.create(spec, name, CpuId(0), None);
+            let cpu = self.set_up_on(&self.core.cpus);
+            let task = self.create(spec, name, cpu, None);
             self.tasks[task].waiting = Waiting::Event;
             let at = match wakes {
                 ThreadWakes::Periodic { first_ns, .. } => {
                     self.visit(number as usize).next_ns = first_ns;
                     self.core.timer_comes(first_ns)
+                }
+                // On another CPU the launcher runs while it wakes the first tasks.
+                ThreadWakes::Once { at_ns: 0 } if self.core.nr_cpus() > 1 => {
+                    self.wake_from_event(task);
+                    continue;
                 }
                 ThreadWakes::Once { at_ns } => at_ns,
                 // Without a scheduler for sched_ext nobody checks.

@@ -8,7 +8,9 @@ use crate::locks::LateWake;
 use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
-use schedlab_model::{Comm, CpuId, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink};
+use schedlab_model::{
+    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink,
+};
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 use std::sync::Arc;
@@ -22,12 +24,11 @@ impl<S: TraceSink> Engine<'_, S> {
         let (spec, name) = self.tasks.arrival(index);
         debug_assert!(self.tasks.nr_live() > 0, "arrival {index} is of no one who was to come");
         let allowed = self.workload.tasks[spec as usize].attr.affinity;
-        let mut this_cpu =
-            allowed.and_then(|mask| mask.and(&self.core.cpus).first_cpu()).unwrap_or(CpuId(0));
+        let mut cpus = allowed.map_or(self.core.cpus, |mask| mask.and(&self.core.cpus));
         if self.cpusets.is_some() {
-            let attr = &self.workload.tasks[spec as usize].attr;
-            this_cpu = self.allowed_cpus(attr).first_cpu().unwrap_or(this_cpu);
+            cpus = self.allowed_cpus(&self.workload.tasks[spec as usize].attr);
         }
+        let this_cpu = self.set_up_on(&cpus);
         let task = self.create(spec, name, this_cpu, None);
         self.charge(task, self.costs.task_start_ns);
         let release_ns = self.tasks.release_ns(index);
@@ -63,6 +64,16 @@ impl<S: TraceSink> Engine<'_, S> {
         self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
         Next::Call
+    }
+
+    /// The CPU, of `cpus`, where a task has been until its release. A launcher that has set the run
+    /// up before it, and its tasks, end on the last one.
+    pub(crate) fn set_up_on(&self, cpus: &CpuMask) -> CpuId {
+        let cpu = match self.core.set_up_ns {
+            0 => cpus.first_cpu(),
+            _ => cpus.iter().last(),
+        };
+        cpu.unwrap_or(CpuId(0))
     }
 
     /// The interpreter of a new task. Its random stream is the one that it has without threads of

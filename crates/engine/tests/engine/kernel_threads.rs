@@ -7,7 +7,9 @@ use common::workloads::{burst, endless, nice, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{Amount, Costs, Machine, Nanos, Op, TaskId, TaskSpec, Workload};
+use schedlab_model::{
+    Amount, Costs, CpuId, EventKind, Machine, Nanos, Op, TaskId, TaskSpec, Workload,
+};
 use schedlab_sched::registry::find;
 
 fn periodic(first_ns: Nanos, period_ns: Nanos) -> KernelThread {
@@ -35,6 +37,29 @@ fn a_visit_comes_at_the_end_of_a_turn() {
     assert_eq!(timeline(&run(hogs(), vec![], Some(15 * MS))), "0A 4B 8A 12B");
     let found = timeline(&run(hogs(), vec![periodic(6 * MS, 100 * MS)], Some(11 * MS)));
     assert_eq!(found, "0B 4C 8A 8.030000B");
+}
+
+/// A thread leaves a hog alone if another CPU is idle. Those that are set up before the run, and
+/// the tasks, are on the last CPU; a launcher that wakes tasks at time 0 has that CPU meanwhile.
+#[test]
+fn a_visit_takes_an_idle_cpu() {
+    let runs = |threads: Vec<KernelThread>, nr_hogs, set_up_ns| {
+        let workload = Workload::new("threads", vec![task("hog", nice(0), burst(7 * MS)); nr_hogs]);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { threads, costs: Costs::ZERO, set_up_ns, ..Machine::flat(2) };
+        case.run().unwrap_or_else(|error| panic!("{error}"))
+    };
+    let found = runs(vec![periodic(MS, 2 * MS)], 1, 0);
+    assert_eq!(found.outcome.end_ns, 7 * MS);
+    let wakes = ThreadWakes::Once { at_ns: 0 };
+    let launcher = KernelThread { wakes, rt_priority: 99, ..rcu() };
+    let found = runs(vec![launcher], 2, 14_000 * MS);
+    let first = found.trace.events.iter().find_map(|event| match event.kind {
+        EventKind::Switch { next: Some(TaskId(1)), .. } => Some((event.time_ns, event.cpu)),
+        _ => None,
+    });
+    assert_eq!(first, Some((0, CpuId(0))));
+    assert_eq!(found.outcome.end_ns, 7_030_000);
 }
 
 /// A is the thread: tasks released at the same time begin after it, though they are fair.
