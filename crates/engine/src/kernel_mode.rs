@@ -10,7 +10,7 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Machine, Nanos, Preempt, TraceSink};
+use schedlab_model::{CpuId, Machine, Nanos, Preempt, TaskId, TraceSink};
 
 /// Whether each CPU's task is in the kernel, and until when.
 #[derive(Debug)]
@@ -146,13 +146,42 @@ impl<S: TraceSink> Engine<'_, S> {
     fn park_woken(&mut self, programs_ns: Nanos) {
         let at = self.core.now.saturating_add(programs_ns);
         while let Some(cpu) = self.core.next_resched() {
-            self.core.park_resched(cpu);
-            let after = self.wakeup_switch_ns(cpu);
-            let at = at.saturating_add(after).saturating_add(self.idle_tick_ns(cpu));
-            self.clock.events.push(at, Due::ReturnToUser(cpu));
-            if after > 0 && self.core.rq(cpu).curr.is_some() {
-                self.extend_burst(cpu, after);
-            }
+            self.park_switch(cpu, at);
+        }
+    }
+
+    /// `waker`, or an interrupt without one, has made a task runnable on `cpu`, another CPU. If
+    /// that also started the timer of a slice there, after `nr_starts` others, it took an interrupt
+    /// of `cpu` (hrtick_start), at whose end a lazy request takes effect.
+    pub(crate) fn woken_from_afar(&mut self, cpu: CpuId, nr_starts: u32, waker: Option<TaskId>) {
+        if self.core.work.hrtick_starts > nr_starts {
+            self.interrupt_returns(cpu);
+        }
+        let Some(waker) = waker else { return };
+        if self.costs.wakeup_switch_ns > 0 && self.core.rq(cpu).curr.is_some() {
+            // It queues the task there itself, for 14 us more in a guest. An idle CPU does that.
+            self.charge(waker, self.costs.wakeup_ns.saturating_mul(2));
+        }
+        self.switches_after_message(cpu, 0);
+    }
+
+    /// A task has become runnable on `cpu` by what another CPU did, or will have done after
+    /// `later_ns`. The message takes as long to the switch as an interrupt that wakes the task
+    /// there.
+    pub(crate) fn switches_after_message(&mut self, cpu: CpuId, later_ns: Nanos) {
+        if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {
+            self.park_switch(cpu, self.core.now.saturating_add(later_ns));
+        }
+    }
+
+    /// The switch that `cpu` was asked for takes place when the way to it, from `from` on, is over.
+    fn park_switch(&mut self, cpu: CpuId, from: Nanos) {
+        self.core.park_resched(cpu);
+        let after = self.wakeup_switch_ns(cpu);
+        let at = from.saturating_add(after).saturating_add(self.idle_tick_ns(cpu));
+        self.clock.events.push(at, Due::ReturnToUser(cpu));
+        if after > 0 && self.core.rq(cpu).curr.is_some() {
+            self.extend_burst(cpu, after);
         }
     }
 

@@ -281,9 +281,18 @@ impl<S: TraceSink> Engine<'_, S> {
             SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
             _ => self.costs.block_switch_ns,
         };
-        self.core.work.leave_ns = leave_ns.saturating_add(self.server_cost());
+        let mut leave_ns = leave_ns.saturating_add(self.server_cost());
+        if prev.is_some_and(|prev| self.tasks[prev].must_move) {
+            leave_ns = leave_ns.saturating_add(self.stopper_ns());
+        }
+        self.core.work.leave_ns = leave_ns;
         self.switch_in(cpu, next, prev.is_none());
         self.core.work.leave_ns = 0;
+    }
+
+    /// What a CPU does to move its running task away: it switches to the thread that moves it.
+    fn stopper_ns(&self) -> Nanos {
+        if self.costs.wakeup_switch_ns > 0 { self.costs.context_switch_ns } else { 0 }
     }
 
     /// What the switch from `prev`, which stays queued, takes beyond a plain one.
@@ -474,5 +483,7 @@ impl<S: TraceSink> Engine<'_, S> {
             waker: None,
         };
         self.activate(to, task, enqueue, flags);
+        // It arrives when the thread has run; here it is queued at once, and its switch waits.
+        self.switches_after_message(to, self.stopper_ns());
     }
 }

@@ -191,7 +191,11 @@ impl<S: TraceSink> Engine<'_, S> {
         self.tasks[task].last_cpu = cpu.0;
         self.emit(cpu, EventKind::Fork { task, parent });
         let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
+        let nr_starts = self.core.work.hrtick_starts;
         self.activate(cpu, task, enqueue, flags);
+        if cpu != this_cpu {
+            self.woken_from_afar(cpu, nr_starts, parent);
+        }
         self.charge_programs(parent);
         // The launcher is no part of the machine.
         if self.locks.is_some() && parent.is_some() {
@@ -322,7 +326,11 @@ impl<S: TraceSink> Engine<'_, S> {
             self.drain();
         }
         self.emit(cpu, EventKind::Wakeup { task, waker });
+        let nr_starts = self.core.work.hrtick_starts;
         self.activate(cpu, task, enqueue, flags);
+        if cpu != this_cpu {
+            self.woken_from_afar(cpu, nr_starts, waker);
+        }
         self.charge_groups(task);
         self.charge_programs(waker);
         if self.locks.is_some() {
@@ -347,8 +355,12 @@ impl<S: TraceSink> Engine<'_, S> {
         t.state = TaskState::Running;
         let (class, core) = self.class(self.core.task(task).class);
         let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
+        let nr_starts = core.work.hrtick_starts;
         class.enqueue_task(core, cpu, task, enqueue);
         self.preempt(cpu, task, flags);
+        if cpu != flags.this_cpu {
+            self.woken_from_afar(cpu, nr_starts, flags.waker);
+        }
         if self.locks.is_some() {
             self.lock_wakeup(cpu, flags.this_cpu, flags.waker);
         }

@@ -219,7 +219,7 @@ fn forks_take_their_time_before_the_parent_waits_or_exits() {
 
 /// The parent, on CPU 0 beside a hog under SCHED_IDLE, is woken at 1.3 ms by its child's exit on
 /// CPU 1. Gives the time at which it runs again.
-fn remote_wakeup(preempt: Preempt) -> Nanos {
+fn remote_wakeup(preempt: Preempt, scheduler: &str) -> Nanos {
     let mut parent = ProgramBuilder::new();
     parent.op(Op::Fork { task: 1 }).op(Op::JoinAll).run(MS);
     let child = TaskSpec { instances: 0, ..pinned(hog("child", 1_300_000), 1) };
@@ -227,7 +227,7 @@ fn remote_wakeup(preempt: Preempt) -> Nanos {
     idle.attr.policy = Policy::Idle;
     let tasks = vec![pinned(TaskSpec::new("parent", parent.build()), 0), child, idle];
     let machine = Machine { preempt, costs: Costs::ZERO, ..Machine::flat(2) };
-    let run = run(machine, "linux-6.12", tasks);
+    let run = run(machine, scheduler, tasks);
     let comes =
         |kind: &EventKind| matches!(kind, EventKind::Switch { next: Some(t), .. } if t.0 == 0);
     let mut times = run.trace.events.iter().filter(|event| comes(&event.kind));
@@ -236,10 +236,14 @@ fn remote_wakeup(preempt: Preempt) -> Nanos {
 
 #[test]
 fn a_lazy_request_to_another_cpu_waits_for_its_tick() {
-    assert_eq!(remote_wakeup(Preempt::Full), 1_300_000);
-    assert_eq!(remote_wakeup(Preempt::Voluntary), 1_300_000);
-    assert_eq!(remote_wakeup(Preempt::None), 1_300_000);
-    assert_eq!(remote_wakeup(Preempt::Lazy), 4 * MS);
+    for preempt in [Preempt::Full, Preempt::Voluntary, Preempt::None] {
+        assert_eq!(remote_wakeup(preempt, "linux-6.12"), 1_300_000);
+    }
+    for scheduler in ["linux-6.12", "linux-6.18", "linux-7.1"] {
+        assert_eq!(remote_wakeup(Preempt::Lazy, scheduler), 4 * MS, "{scheduler}");
+    }
+    // The wake-up starts the timer of a slice (HRTICK), by an interrupt of that CPU.
+    assert_eq!(remote_wakeup(Preempt::Lazy, "linux-7.2"), 1_300_000);
 }
 
 /// Interrupts of 100 us, half of it softirq, every millisecond on CPU 0.

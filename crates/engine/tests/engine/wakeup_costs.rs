@@ -8,8 +8,8 @@ use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, EventKind, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt,
-    TaskSpec, Workload,
+    Costs, CpuId, CpuMask, EventKind, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy,
+    Preempt, SchedAttr, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -195,4 +195,41 @@ fn a_wake_up_stops_the_clock_up_to_the_switch() {
         let found = turns(scheduler, Preempt::Lazy);
         assert_eq!(found, "0.015000A 35.115000B 36.115000A", "{scheduler}");
     }
+}
+
+/// A wake-up of a task of another CPU reaches the switch as late as one by a timer there. If that
+/// CPU is busy, the waker queues the task itself, which takes it longer.
+#[test]
+fn a_wake_up_on_another_cpu_takes_a_message() {
+    let object = ObjectId(0);
+    let on = |cpu, task: TaskSpec| {
+        let affinity = Some(CpuMask::only(CpuId(cpu)));
+        TaskSpec { attr: SchedAttr { affinity, ..task.attr }, ..task }
+    };
+    let runs = |others: Vec<TaskSpec>| {
+        let posts = ProgramBuilder::new().run(MS).op(Op::SemPost { object }).run(MS).build();
+        let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(MS).build();
+        let mut tasks = vec![on(0, task("a", nice(0), posts)), on(1, task("b", nice(0), waits))];
+        tasks.extend(others);
+        let mut workload = Workload::new("costs", tasks);
+        workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let costs = Costs { wakeup_ns: 7_000, wakeup_switch_ns: SWITCH, ..Costs::ZERO };
+        case.machine = Machine { costs, ..Machine::flat(2) };
+        case.until_ns = Some(4 * MS);
+        let found = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let at = |kind: &dyn Fn(&EventKind) -> bool| {
+            found.trace.events.iter().rfind(|event| kind(&event.kind)).unwrap().time_ns
+        };
+        let starts =
+            |kind: &EventKind| matches!(kind, EventKind::Switch { next: Some(TaskId(1)), .. });
+        let ends =
+            |kind: &EventKind| matches!(kind, EventKind::Switch { prev: Some(TaskId(0)), .. });
+        (at(&starts), at(&ends))
+    };
+    // It runs from 15 us on, and the wake-up takes it 7 us.
+    let posted = SWITCH + MS;
+    assert_eq!(runs(vec![]), (posted + SWITCH, posted + MS + 7_000));
+    let hog = on(1, task("hog", policy(Policy::Idle, 0), endless()));
+    assert_eq!(runs(vec![hog]), (posted + SWITCH, posted + MS + 21_000));
 }
