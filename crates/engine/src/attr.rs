@@ -30,15 +30,24 @@ impl<'w, S: TraceSink> Engine<'w, S> {
     }
 
     /// The step `op` of the program of `task`, which runs on `cpu`, sets its attributes. These are
-    /// two calls, as in the player: the task joins its new group, and may lose the CPU; then it
-    /// sets the rest. Its affinity, a call between the two, comes with the group.
+    /// several calls, as in the player: the task joins its new group and sets its affinity, and may
+    /// lose the CPU or, where calls take time, move to another; then it sets the rest.
     pub(crate) fn sets_attr(&mut self, cpu: CpuId, task: TaskId, op: u32) -> Next {
         let Some(attr) = self.attr_of(task, op) else { return Next::Call };
         let now = *self.core.task(task).attr;
-        if attr.cgroup != now.cgroup {
+        let takes_time = self.costs.set_attr_ns > 0;
+        let leaves_cpu = takes_time && attr.affinity.is_some_and(|mask| !mask.contains(cpu));
+        if attr.cgroup != now.cgroup || (leaves_cpu && attr.affinity != now.affinity) {
             let moved = SchedAttr { cgroup: attr.cgroup, affinity: attr.affinity, ..now };
             self.set_attr(cpu, task, &moved);
-            let ns = self.costs.group_move_after_ns.saturating_add(self.costs.set_attr_ns);
+            let mut ns = self.costs.set_attr_ns;
+            if attr.cgroup != now.cgroup {
+                ns = ns.saturating_add(self.costs.group_move_after_ns);
+            }
+            if leaves_cpu {
+                let after_ns = self.costs.set_attr_after_ns;
+                ns = ns.saturating_add(after_ns).saturating_add(self.costs.syscall_ns);
+            }
             return self.call_first(task, ns, Step::SetAttr(op));
         }
         if self.is_changed_by(task, attr) {

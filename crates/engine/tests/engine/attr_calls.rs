@@ -10,8 +10,8 @@ use common::{Case, MS, Run, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::workload::Change;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, CpuMax, LoopCount, Machine, Nanos, ObjectId, ObjectKind,
-    ObjectSpec, Op, Policy, SchedAttr, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, CpuId, CpuMask, CpuMax, EventKind, LoopCount, Machine,
+    Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, SchedAttr, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -103,6 +103,47 @@ fn a_move_comes_before_the_other_attributes() {
     // A fair one loses it at the move already, before it becomes a real-time task.
     let found = turns(nice(0), inside(policy(Policy::Fifo, 1)));
     assert!(found.starts_with("0.015000A 1.100000B"), "{found}");
+}
+
+/// A task that may not stay on its CPU moves with its old policy; then it gets the new one. The
+/// thread that moves it takes the CPU's next task some time.
+#[test]
+fn a_move_to_another_cpu_comes_before_the_other_attributes() {
+    let on = |cpu, attr: SchedAttr| SchedAttr { affinity: Some(CpuMask::only(CpuId(cpu))), ..attr };
+    let to = on(1, policy(Policy::Idle, 0));
+    let program = ProgramBuilder::new().run(MS).op(set(to)).run(MS).build();
+    let tasks = vec![
+        task("a", on(0, policy(Policy::Fifo, 1)), program),
+        task("b", on(0, nice(0)), endless()),
+        task("c", on(1, nice(0)), endless()),
+    ];
+    let costs = Costs {
+        context_switch_ns: 10 * US,
+        set_attr_ns: 12 * US,
+        set_attr_after_ns: 5 * US,
+        wakeup_switch_ns: 15 * US,
+        ..Costs::ZERO
+    };
+    let workload = workload(tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, ..Machine::flat(2) };
+    case.until_ns = Some(3 * MS);
+    let found = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let visits: Vec<Nanos> = (found.trace.events.iter())
+        .filter(|event| event.cpu == CpuId(1))
+        .filter_map(|event| match event.kind {
+            EventKind::Switch { prev, next, .. } if [prev, next].contains(&Some(TaskId(0))) => {
+                Some(event.time_ns)
+            }
+            _ => None,
+        })
+        .collect();
+    // It runs from 15 us on, its switch takes 10 us and its call 12; the switch to the thread takes
+    // 15 and 10, and the message to the other CPU 15.
+    let comes = 15 * US + 10 * US + MS + 12 * US + 25 * US + 15 * US;
+    assert_eq!(visits[0], comes, "{visits:?}");
+    // There it pays for its switch, ends the first call and makes the second.
+    assert!(visits[1] > comes + 10 * US && visits[1] < comes + 100 * US, "{visits:?}");
 }
 
 #[test]
