@@ -67,6 +67,8 @@ struct Launcher<'a> {
     outranks: bool,
     /// Whether tasks have its policy until their own is set (see [`settle`]).
     lends_policy: bool,
+    /// Whether the kernel has CFS, whose queues move on from the tasks before the run.
+    outruns: bool,
 }
 
 /// Body of the launcher process. `control` is the reading end of the pipe. Never returns.
@@ -96,6 +98,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         leftover: BTreeSet::new(),
         outranks: false,
         lends_policy: false,
+        outruns: false,
     };
     let result = launcher.whole_run();
     launcher.clean_up();
@@ -135,6 +138,7 @@ impl Launcher<'_> {
     fn whole_run(&mut self) -> Result<(), Stop> {
         self.wait_for_caller()?;
         self.outrank();
+        self.outruns = self.outruns_tasks();
         self.make_groups_and_files()?;
         self.set_stage()?;
         let speed = self.measure_speed();
@@ -154,16 +158,19 @@ impl Launcher<'_> {
         self.plan.objects.close_all();
         self.wait_until_held(count)?;
         self.join_groups(count)?;
-        if !self.lends_policy {
+        let sets_late = self.lends_policy || self.outruns;
+        if !sets_late {
             self.set_attributes(count)?;
         }
         self.let_exits_pass()?;
         let is_planned = self.plan_zero();
         let knows_plan = self.call_roll(count)? && is_planned;
-        if self.lends_policy {
+        if self.outruns {
+            self.outrun_tasks()?;
+        }
+        if sets_late {
             self.set_attributes(count)?;
         }
-        self.outrun_tasks()?;
         self.align_periods(self.memory.header().planned_ns.load(Ordering::Relaxed))?;
         self.read_base(count)?;
         self.line_up(&release);

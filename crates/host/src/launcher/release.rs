@@ -188,7 +188,10 @@ impl Launcher<'_> {
             0 => Ok(()),
             rest => self.pause(rest),
         };
-        if self.plan.pace.calm_ns > 0 && self.outranks && !self.lends_policy {
+        // Kernels with CFS have no servers. To look for one there would leave RCU a name to free,
+        // whose thread then preempts the first tasks.
+        let may_have_servers = self.outranks && !self.outruns && !self.lends_policy;
+        if self.plan.pace.calm_ns > 0 && may_have_servers {
             let nr_cpus = u64::from(self.plan.cpus.weight());
             sleep_until(until_ns.saturating_sub(nr_cpus * RENEWING_NS))?;
             self.renew_servers()?;

@@ -7,7 +7,8 @@
 //! - CFS (to 6.5) keeps the virtual runtime of a sleeper, and lets it begin at most half a latency
 //!   behind the queue's minimum (`place_entity` in kernel/sched/fair.c). The tasks of a setup lie
 //!   closer together than that. A process therefore runs in each group until all queues have moved
-//!   on by more; then all tasks begin at the same place.
+//!   on by more; then all tasks begin at the same place. Policies are set after that: a real-time
+//!   task keeps how far it was from the minimum (`detach_task_cfs_rq`) until it is fair.
 //! - A scheduler for sched_ext keeps what it has seen of a task: its virtual time, how often it
 //!   slept, whom it woke. So tasks are born with the launcher's policy, and come to the scheduler
 //!   when all are set up. Their first callback is `ops.enable`, as for the simulator's.
@@ -66,21 +67,24 @@ impl Launcher<'_> {
         if self.plan.pace.calm_ns > 0 { self.pause(EXITS_NS) } else { Ok(()) }
     }
 
-    /// Lets the queues of all groups move on from the tasks, the innermost first, if the pace asks
-    /// for calm and the kernel has CFS.
-    pub(super) fn outrun_tasks(&self) -> Result<(), Stop> {
+    /// Whether queues move on from the tasks: the pace asks for calm and the kernel has CFS.
+    pub(super) fn outruns_tasks(&self) -> bool {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let has_cfs = KernelVersion::of_release(&release).is_some_and(|version| version < EEVDF);
-        if !has_cfs || self.plan.pace.calm_ns == 0 || !self.outranks {
-            return Ok(());
-        }
+        has_cfs && self.plan.pace.calm_ns > 0 && self.outranks
+    }
+
+    /// Lets the queues of all groups move on from the tasks, the innermost first. A process joins
+    /// its group itself: while the launcher waits in the kernel for such a move, another one would
+    /// use up its time in the wrong group.
+    pub(super) fn outrun_tasks(&self) -> Result<(), Stop> {
         for group in self.plan.groups.ids().rev() {
             let Some(pid) = sys::fork().map_err(failed("making a process"))? else {
                 sys::default_signals();
+                let _ = self.plan.groups.join(sys::getpid(), group);
                 burn();
                 sys::exit_now(0)
             };
-            let _ = self.plan.groups.join(pid, group);
             let _ = sys::reap(pid);
         }
         Ok(())
