@@ -223,8 +223,8 @@ pub struct Costs {
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
-    /// How much earlier than time 0 a fair server starts, because a launcher wakes the tasks of
-    /// time 0 before it. The next two costs come on top.
+    /// How much earlier than time 0 a fair server starts, or a period of real-time throttling: a
+    /// launcher wakes the tasks of time 0 before it. The next two costs come on top.
     pub server_lead_ns: Nanos,
     /// How much earlier it starts for each task of time 0 with policy OTHER, BATCH or IDLE.
     pub server_lead_fair_ns: Nanos,

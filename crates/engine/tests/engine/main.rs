@@ -34,6 +34,7 @@ mod objects;
 mod passed_ticks;
 mod queue_costs;
 mod random;
+mod set_up;
 mod staircase;
 mod staircase_cpus;
 mod tick_and_exit;

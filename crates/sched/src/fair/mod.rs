@@ -132,6 +132,13 @@ impl FairClass {
                 ents.push(se);
             }
         }
+        if rules.algorithm == Algorithm::Cfs && machine.set_up_ns > 0 {
+            // Tasks and groups have slept while their queues moved on, so that they begin where
+            // sleepers do (place_entity), not where new ones do.
+            for rq in &mut cfs {
+                rq.min_vruntime = rq.min_vruntime.wrapping_add(2 * tunables.latency_ns);
+            }
+        }
         let cpu = CpuFair {
             tasks_head: NIL,
             tasks_tail: NIL,
@@ -428,6 +435,10 @@ impl SchedClass for FairClass {
         let mut se = Entity::new(load, q, NIL, parent, depth);
         se.slice = self.tunables.base_slice_ns;
         se.avg.settled().load_avg = load.scaled;
+        if self.rules.algorithm == Algorithm::Cfs && !self.owns(attr.policy) {
+            se.v_relative = true;
+            se.vruntime = self.born_elsewhere(core, task);
+        }
         self.ents.push(se);
         self.nodes.push(Node::NEW);
         self.apply_attr(core, e, &attr);
@@ -718,6 +729,18 @@ impl SchedClass for FairClass {
 }
 
 impl FairClass {
+    /// The virtual runtime, relative to the queue that it comes to, of a task that begins in
+    /// another class: 0 after a fork (__sched_fork). One that left the fair class asleep during a
+    /// setup was placed as a sleeper (detach_task_cfs_rq).
+    fn born_elsewhere(&self, core: &Core, task: TaskId) -> u64 {
+        if core.task(task).age_ns == 0 {
+            return 0;
+        }
+        let credit = self.tunables.latency_ns;
+        let gentle = self.rules.features.gentle_fair_sleepers;
+        (if gentle { credit >> 1 } else { credit }).wrapping_neg()
+    }
+
     /// Makes a blocked task's virtual runtime relative before the task changes its queue. (6.1:
     /// detach_task_cfs_rq places it as if it woke, so that it does not keep an old advantage.)
     fn make_vruntime_relative(&mut self, core: &mut Core, e: u32) {

@@ -156,7 +156,9 @@ impl Throttling {
             for (rt, cpu) in self.cpus.iter_mut().zip((0..).map(CpuId)) {
                 rt.exec_seen = exec_runtime(core, cpu);
             }
-            self.expires = core.now + self.period;
+            // The launcher, a real-time task, has started the timer before time 0.
+            let lead = if core.now == 0 { core.server_lead_ns % self.period } else { 0 };
+            self.expires = core.now + self.period - lead;
             core.start_timer(self.expires, TOKEN_PERIOD);
         }
     }

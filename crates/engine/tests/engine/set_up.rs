@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks that have slept in a setup before the run: where they begin under CFS, and when the first
+//! period of real-time throttling ends.
+
+use crate::common;
+
+use common::workloads::{endless, nice, policy, task};
+use common::{Case, MS, timeline};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{
+    CgroupId, CgroupSpec, Costs, Machine, Nanos, Op, Policy, SchedAttr, TaskSpec, Workload,
+};
+use schedlab_sched::registry::find;
+
+fn turns(tasks: Vec<TaskSpec>, set_up_ns: Nanos, costs: Costs, until_ns: Nanos) -> String {
+    let mut workload = Workload::new("set-up", tasks);
+    workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+    let mut case = Case::new(&workload, find("linux-6.1").expect("it is registered"), 1);
+    case.machine = Machine { set_up_ns, costs, ..case.machine };
+    case.until_ns = Some(until_ns);
+    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A sleeper is placed half a latency before the least virtual runtime, a SCHED_IDLE one half a
+/// least granularity before it: kernel 6.1 runs B first in a guest.
+#[test]
+fn an_idle_task_of_time_0_begins_behind_others() {
+    let tasks = || {
+        vec![
+            task("idle", policy(Policy::Idle, 0), endless()),
+            task("hog", nice(0), endless()),
+            task("hog", SchedAttr { cgroup: CgroupId(1), ..nice(0) }, endless()),
+        ]
+    };
+    assert!(turns(tasks(), 0, Costs::ZERO, 9 * MS).starts_with("0A 4B"));
+    assert_eq!(turns(tasks(), 1_000 * MS, Costs::ZERO, 17 * MS), "0B 4C 8A 12B 16C");
+}
+
+/// Its virtual runtime is relative to the queue that it comes to.
+#[test]
+fn a_task_that_begins_as_a_real_time_one_has_no_old_virtual_runtime() {
+    let program =
+        ProgramBuilder::new().run(MS).op(Op::SetAttr(Box::new(nice(0)))).run(100 * MS).build();
+    let late = TaskSpec {
+        release_ns: schedlab_model::Amount::Constant(200 * MS),
+        ..task("late", policy(Policy::Fifo, 1), program)
+    };
+    let tasks = || vec![task("hog", nice(0), endless()), late.clone()];
+    // It used to run on its own until it had caught up with 200 ms.
+    let found = turns(tasks(), 0, Costs::ZERO, 230 * MS);
+    assert_eq!(found, "0A 200B 201A 204B 208A 212B 216A 220B 224A 228B");
+    // As a guest's: it has half a latency, as one that slept.
+    let found = turns(tasks(), 1_000 * MS, Costs::ZERO, 230 * MS);
+    assert_eq!(found, "0A 200B 208A 212B 216A 220B 224A 228B");
+}
+
+/// The launcher has started the timer 98 ms before time 0.
+#[test]
+fn the_first_period_of_real_time_throttling_has_begun_before_time_0() {
+    let tasks =
+        || vec![task("fifo", policy(Policy::Fifo, 1), endless()), task("hog", nice(0), endless())];
+    let until = 2_000 * MS;
+    assert_eq!(turns(tasks(), 0, Costs::ZERO, until), "0A 952B 1000A 1952B");
+    let costs = Costs { server_lead_ns: 98 * MS, ..Costs::ZERO };
+    assert_eq!(turns(tasks(), 0, costs, until), "0A 1852B 1902A");
+}
