@@ -131,10 +131,11 @@ fn a_move_to_another_group_requests_a_reschedule() {
     assert_eq!(turns("linux-2.6.32"), "0A 2B 3-");
 }
 
-/// A tick of a fair task goes through the levels of groups, one of a real-time task does not.
+/// A tick of a fair task goes through the levels of groups, one of a real-time task takes a time
+/// of its own.
 #[test]
 fn a_tick_takes_longer_in_a_group() {
-    let costs = Costs { tick_ns: 20_000, tick_entity_ns: 5_000, ..Costs::ZERO };
+    let costs = Costs { tick_ns: 20_000, tick_entity_ns: 5_000, tick_rt_ns: 3_000, ..Costs::ZERO };
     let end = |attr: SchedAttr| {
         let mut workload = Workload::new("ticks", vec![task("hog", attr, burst(10 * MS))]);
         workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
@@ -142,7 +143,8 @@ fn a_tick_takes_longer_in_a_group() {
         case.machine = Machine { costs, ..case.machine };
         timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
     };
-    assert_eq!(end(policy(Policy::Fifo, 1)), "0A 10.040000-");
+    assert_eq!(end(policy(Policy::Fifo, 1)), "0A 10.046000-");
     assert_eq!(end(nice(0)), "0A 10.050000-");
     assert_eq!(end(SchedAttr { cgroup: CgroupId(1), ..nice(0) }), "0A 10.060000-");
+    assert_eq!(end(policy(Policy::Rr, 1)), "0A 10.046000-");
 }
