@@ -306,6 +306,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     class.timer(core, token);
                     let class = class.name();
                     self.drain();
+                    self.idle_switches_later();
                     if let Some(cpu) = self.core.work.hrtick_ended.take() {
                         self.resched_after_hrtick(cpu);
                         if self.core.hrtick_ns > 0 {

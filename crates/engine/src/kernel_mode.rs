@@ -192,6 +192,20 @@ impl<S: TraceSink> Engine<'_, S> {
         self.costs.wakeup_switch_ns.saturating_sub(less_ns)
     }
 
+    /// A timer of a class has made a task runnable on an idle CPU, such as by new quota: the rest
+    /// of the interrupt and the way out of idle are as after a wake-up.
+    #[inline]
+    pub(crate) fn idle_switches_later(&mut self) {
+        if self.costs.wakeup_switch_ns == 0 {
+            return;
+        }
+        while let Some(cpu) = self.core.next_resched()
+            && self.core.rq(cpu).curr.is_none()
+        {
+            self.park_switch(cpu, self.core.now);
+        }
+    }
+
     /// What a wake-up takes `cpu` longer because it was idle at a tick.
     fn idle_tick_ns(&self, cpu: CpuId) -> Nanos {
         let (rq, late) = (self.core.rq(cpu), self.core.tick_delay_ns());

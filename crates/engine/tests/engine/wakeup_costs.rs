@@ -8,8 +8,8 @@ use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, CpuId, CpuMask, EventKind, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy,
-    Preempt, SchedAttr, TaskId, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuId, CpuMask, CpuMax, EventKind, Machine, Nanos, ObjectId,
+    ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -232,4 +232,18 @@ fn a_wake_up_on_another_cpu_takes_a_message() {
     assert_eq!(runs(vec![]), (posted + SWITCH, posted + MS + 7_000));
     let hog = on(1, task("hog", policy(Policy::Idle, 0), endless()));
     assert_eq!(runs(vec![hog]), (posted + SWITCH, posted + MS + 21_000));
+
+/// The group has used its quota at the tick of 8 ms. A timer gives it another one at 20 ms, while
+/// the CPU is idle: from there on all is as after a wake-up.
+#[test]
+fn a_new_quota_on_an_idle_cpu_takes_the_way_of_a_wakeup() {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
+    let mut workload = Workload::new("quota", vec![task("limited", attr, endless())]);
+    let cpu_max = Some(CpuMax { quota_ns: 4 * MS, period_ns: 20 * MS, burst_ns: 0 });
+    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let mut case = Case::new(&workload, find("linux-6.1").expect("it is registered"), 1);
+    case.machine = Machine { costs: costs(), aligns_periods: true, ..case.machine };
+    case.until_ns = Some(21 * MS);
+    let turns = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(turns, "0.015000A 8.025000- 20.042000A");
 }
