@@ -99,6 +99,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let at_start = arrivals.iter().filter(|arrival| arrival.release_ns == 0);
         let policies = at_start.map(|arrival| workload.tasks[arrival.spec as usize].attr.policy);
         core.server_lead_ns = machine.costs.server_lead(policies);
+        let threads = Threads::of(&machine.threads, workload, usize::from(user.is_some()));
+        if let Some(threads) = &threads {
+            threads.come_first(&mut clock.events);
+        }
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.
             let delay_ns = match workload.tasks[arrival.spec as usize].attr.policy {
@@ -121,8 +125,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             stack,
             costs: machine.costs,
             tasks: Tasks::new(workload, arrivals, u64::from(user.is_some())),
-            threads: Threads::of(&machine.threads, workload, usize::from(user.is_some()))
-                .map(Box::new),
+            threads: threads.map(Box::new),
             user,
             clock,
             cpus: Cpus::new(machine, workload),

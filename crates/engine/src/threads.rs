@@ -8,7 +8,7 @@
 //! Left out: bursts of a kernel thread's work (the length of a visit is constant), threads that are
 //! bound to a CPU, threads that other events wake.
 
-use crate::clock::Due;
+use crate::clock::{Due, EventQueue};
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
@@ -76,6 +76,16 @@ impl<'a> Threads<'a> {
         self.described.len() as u32
     }
 
+    /// Threads of time 0 are woken before the tasks of that time: the launcher runs already, and
+    /// ends what it does before a task of the same priority.
+    pub fn come_first(&self, events: &mut EventQueue) {
+        for (number, thread) in (0..).zip(self.described) {
+            if matches!(thread.wakes, ThreadWakes::Once { at_ns: 0 }) {
+                events.push(0, Due::Wake(TaskId(number)));
+            }
+        }
+    }
+
     /// The number of the thread with this description.
     #[inline]
     pub fn number(&self, spec: u32) -> Option<usize> {
@@ -101,11 +111,8 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.visit(number as usize).next_ns = first_ns;
                     self.core.timer_comes(first_ns)
                 }
-                // On another CPU the launcher runs while it wakes the first tasks.
-                ThreadWakes::Once { at_ns: 0 } if self.core.nr_cpus() > 1 => {
-                    self.wake_from_event(task);
-                    continue;
-                }
+                // [`Threads::come_first`].
+                ThreadWakes::Once { at_ns: 0 } => continue,
                 ThreadWakes::Once { at_ns } => at_ns,
                 // Without a scheduler for sched_ext nobody checks.
                 ThreadWakes::AtChecks { .. } if self.core.check_period_ns == 0 => continue,

@@ -3,12 +3,12 @@
 
 use crate::common;
 
-use common::workloads::{burst, endless, nice, task};
+use common::workloads::{burst, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, Costs, CpuId, EventKind, Machine, Nanos, Op, TaskId, TaskSpec, Workload,
+    Amount, Costs, CpuId, EventKind, Machine, Nanos, Op, Policy, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -70,6 +70,15 @@ fn a_real_time_visit_at_the_release_comes_first() {
     let hogs = vec![task("hog", nice(0), endless()); 2];
     let found = timeline(&run(hogs, vec![first], Some(13 * MS)));
     assert_eq!(found, "0A 0.030000B 4C 8B 12C");
+}
+
+/// A is the launcher, which runs already: a task of the same priority waits for it.
+#[test]
+fn a_visit_at_the_release_comes_before_tasks_of_the_same_priority() {
+    let wakes = ThreadWakes::Once { at_ns: 0 };
+    let first = KernelThread { wakes, rt_priority: 99, ..rcu() };
+    let hog = task("hog", policy(Policy::Rr, 99), endless());
+    assert_eq!(timeline(&run(vec![hog], vec![first], Some(MS))), "0A 0.030000B");
 }
 
 /// Nobody checks for stalls of a scheduler for sched_ext where there is none.

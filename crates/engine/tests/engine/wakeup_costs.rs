@@ -232,6 +232,7 @@ fn a_wake_up_on_another_cpu_takes_a_message() {
     assert_eq!(runs(vec![]), (posted + SWITCH, posted + MS + 7_000));
     let hog = on(1, task("hog", policy(Policy::Idle, 0), endless()));
     assert_eq!(runs(vec![hog]), (posted + SWITCH, posted + MS + 21_000));
+}
 
 /// The group has used its quota at the tick of 8 ms. A timer gives it another one at 20 ms, while
 /// the CPU is idle: from there on all is as after a wake-up.
