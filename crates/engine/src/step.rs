@@ -159,6 +159,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if pending.is_none() && matches!(step, Step::JoinAll | Step::Join { .. }) {
             exec.overhead = exec.overhead.saturating_add(self.costs.join_ns);
+            self.reaps_children(task);
         }
         self.begin_step(cpu, task, step)
     }
@@ -352,13 +353,16 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.exit_after_ns == 0 {
             self.leave_parent(cpu, task);
         }
-        self.threads_see_exit();
+        self.threads_see_exit(task);
         Next::Block(TaskState::Dead)
     }
 
     /// The exiting task is no child any more. Its parent wakes if it waited for that.
     fn leave_parent(&mut self, cpu: CpuId, task: TaskId) {
         let Some(parent) = self.tasks[task].parent else { return };
+        if self.threads.is_some() {
+            self.note_zombie(task, parent);
+        }
         assert!(self.tasks[parent].children > 0, "task {task} is no child of task {parent}");
         self.tasks[parent].children -= 1;
         let is_last = self.uncount_child(parent, self.tasks[task].spec);

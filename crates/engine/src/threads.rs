@@ -171,8 +171,35 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Block(TaskState::Sleeping)
     }
 
-    /// A task has exited.
-    pub(crate) fn threads_see_exit(&mut self) {
+    /// Exiting `task` tells `parent`, which may not wait for it.
+    pub(crate) fn note_zombie(&mut self, task: TaskId, parent: TaskId) {
+        let of_its_kind = Waiting::ChildrenOf(self.tasks[task].spec);
+        let waiting = self.tasks[parent].waiting;
+        let waits = waiting == Waiting::Children || waiting == of_its_kind;
+        if !waits && self.core.task(parent).state != TaskState::Dead {
+            self.shared(task).is_zombie = true;
+            self.shared(parent).has_zombies = true;
+        }
+    }
+
+    /// `task` waits for its children, or exits, so that init does.
+    pub(crate) fn reaps_children(&mut self, task: TaskId) {
+        let own = &mut self.tasks[task].shared;
+        if own.as_mut().is_some_and(|own| std::mem::take(&mut own.has_zombies)) {
+            self.threads_see_reaping();
+        }
+    }
+
+    /// `task` has exited.
+    pub(crate) fn threads_see_exit(&mut self, task: TaskId) {
+        self.reaps_children(task);
+        if !self.tasks[task].shared.as_ref().is_some_and(|own| own.is_zombie) {
+            self.threads_see_reaping();
+        }
+    }
+
+    /// A task that has exited is reaped: RCU frees it (`release_task`).
+    fn threads_see_reaping(&mut self) {
         let Some(threads) = &self.threads else { return };
         for number in 0..threads.nr() {
             let Some(threads) = &self.threads else { return };

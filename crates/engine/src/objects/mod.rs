@@ -85,6 +85,10 @@ pub(crate) struct Shared {
     pub has_left_group: bool,
     /// It is exiting, and its parent knows.
     pub has_left: bool,
+    /// It has exited, and its parent has not waited for it (only with threads of the kernel).
+    pub is_zombie: bool,
+    /// Some of its children are such.
+    pub has_zombies: bool,
     /// The deadline task whose parameters it uses.
     pub donor: Option<TaskId>,
     /// Mutexes it holds, in order of locking.

@@ -109,6 +109,26 @@ fn an_exit_is_followed_by_two_visits() {
     assert_eq!(timeline(&run(tasks(), vec![], None)), "0A 3B 22-");
 }
 
+/// The child ends at 1 ms. Its parent waits for it at 6 ms: RCU's thread comes at 8 and 12 ms. A
+/// parent that does not wait leaves it to init.
+#[test]
+fn a_child_is_freed_when_its_parent_waits_for_it() {
+    let visits = |joins: bool| {
+        let mut parent = ProgramBuilder::new();
+        parent.op(Op::Fork { task: 1 }).run(5 * MS);
+        if joins {
+            parent.op(Op::JoinAll);
+        }
+        let parent = parent.run(14 * MS).build();
+        let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+        let found = timeline(&run(vec![task("parent", nice(0), parent), child], vec![rcu()], None));
+        let visits = found.split(' ').filter(|turn| turn.ends_with('A'));
+        visits.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(visits(true), ["8A", "12A"]);
+    assert_eq!(visits(false), Vec::<String>::new());
+}
+
 /// Amounts of forked tasks come from the same random streams with and without threads.
 #[test]
 fn tasks_draw_the_same_amounts() {
