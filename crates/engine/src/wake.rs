@@ -126,29 +126,27 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.user_half = Some(id);
         }
         self.sink.task(id, &TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 });
-        self.tasks.push(
-            id,
-            Exec {
-                spec,
-                interpreter: self.interpreter(id),
-                remaining: 0,
-                ahead: 0,
-                overhead: 0,
-                wall_until: None,
-                waiting: Waiting::No,
-                timers: vec![self.core.now; description.program.nr_timers as usize],
-                parent,
-                children: 0,
-                shared: None,
-                must_move: false,
-                yielded: false,
-                runnable_since: self.core.now,
-                is_woken: true,
-                has_run: false,
-                last_cpu: cpu.0,
-                name,
-            },
-        );
+        let exec = Exec {
+            spec,
+            interpreter: self.interpreter(id),
+            remaining: 0,
+            ahead: 0,
+            overhead: 0,
+            wall_until: None,
+            waiting: Waiting::No,
+            timers: vec![self.core.now; description.program.nr_timers as usize],
+            parent,
+            children: 0,
+            shared: None,
+            must_move: false,
+            yielded: false,
+            runnable_since: self.core.now,
+            is_woken: true,
+            has_run: false,
+            last_cpu: cpu.0,
+            name,
+        };
+        self.tasks.push(id, exec);
         for class in 0..self.stack.len() {
             let (class, core) = self.class(class);
             class.task_new(core, id);
