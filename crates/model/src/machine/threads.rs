@@ -6,7 +6,7 @@
 
 use crate::Nanos;
 
-/// A thread of the kernel, bound to the first CPU.
+/// A thread of the kernel, which may use every CPU.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KernelThread {
     /// Its name, such as `kcompactd0`.

@@ -79,7 +79,7 @@ pub struct MachineFile {
     /// Interrupts that take CPU time.
     #[serde(default, rename = "interrupt")]
     pub interrupts: Vec<InterruptTable>,
-    /// Threads of the kernel, on the first CPU.
+    /// Threads of the kernel.
     #[serde(default, rename = "thread")]
     pub threads: Vec<ThreadTable>,
 }
