@@ -239,8 +239,10 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(prev) = prev {
             self.switch_out(cpu, prev, next, out);
             // What its last account asked for was meant for it: the kernel clears its flag after
-            // the pick, which includes this.
-            self.core.clear_resched(cpu);
+            // the pick, which includes this. A task put back on a CPU that goes idle is picked.
+            if next.is_some() {
+                self.core.clear_resched(cpu);
+            }
         }
         if self.has_followers && (prev.is_none() || next.is_none()) {
             self.tell_idle(cpu, next.is_none(), false);
