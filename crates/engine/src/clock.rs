@@ -9,6 +9,8 @@ use std::collections::BinaryHeap;
 pub enum Due {
     /// The launcher releases arrival number n.
     Release(u32),
+    /// A task that was released becomes runnable only now.
+    Begin(TaskId),
     /// A sleeping or blocked task wakes.
     Wake(TaskId),
     /// A timer of a class expires.
@@ -29,7 +31,7 @@ pub enum Due {
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
-            Self::Release(_) | Self::Wake(_) | Self::WakeTaken(_) => 0,
+            Self::Release(_) | Self::Begin(_) | Self::Wake(_) | Self::WakeTaken(_) => 0,
             Self::ClassTimer { .. } | Self::ReturnToUser(_) | Self::LockTaken(_) => 1,
         }
     }
@@ -176,7 +178,9 @@ impl EventQueue {
 
     /// Whether an event will release or wake a task.
     pub fn wakes_somebody(&self) -> bool {
-        let wakes = |due: &Due| matches!(due, Due::Release(_) | Due::Wake(_) | Due::WakeTaken(_));
+        let wakes = |due: &Due| {
+            matches!(due, Due::Release(_) | Due::Begin(_) | Due::Wake(_) | Due::WakeTaken(_))
+        };
         self.all().any(wakes)
     }
 

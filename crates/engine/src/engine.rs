@@ -21,8 +21,7 @@ use crate::threads::Threads;
 use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    CgroupId, Costs, CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink,
-    Workload,
+    CgroupId, Costs, CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
 };
 use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
@@ -105,11 +104,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.
-            let delay_ns = match workload.tasks[arrival.spec as usize].attr.policy {
-                _ if arrival.release_ns > 0 => core.timer_delay_ns,
-                Policy::Deadline => machine.costs.release_deadline_ns,
-                _ => 0,
-            };
+            let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
             let at = arrival.release_ns.saturating_add(delay_ns);
             clock.events.push(at, Due::Release(index as u32));
         }
@@ -299,6 +294,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         while let Some(due) = self.clock.events.pop_at(now) {
             match due {
                 Due::Release(index) => self.release(index),
+                Due::Begin(task) => self.begin_released(task, false),
                 Due::Wake(task) => self.wake_from_event(task),
                 Due::ClassTimer { class, token } => {
                     if self.costs.wakeup_switch_ns > 0 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
+use crate::clock::Due;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
@@ -9,7 +10,7 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{
-    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Release, TaskId, TraceSink,
+    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, TaskId, TraceSink,
 };
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
@@ -33,13 +34,25 @@ impl<S: TraceSink> Engine<'_, S> {
         self.charge(task, self.costs.task_start_ns);
         let release_ns = self.tasks.release_ns(index);
         self.tasks[task].timers.fill(release_ns);
-        let kind = match self.workload.tasks[spec as usize].release {
+        let policy = self.core.task(task).attr.policy;
+        match self.costs.release_deadline_ns {
+            late_ns @ 1.. if release_ns == 0 && policy == Policy::Deadline => {
+                self.clock.events.push(late_ns, Due::Begin(task));
+            }
+            _ => self.begin_released(task, release_ns > 0),
+        }
+    }
+
+    /// A released task becomes runnable, by a timer or by the launcher.
+    pub(crate) fn begin_released(&mut self, task: TaskId, by_timer: bool) {
+        let this_cpu = self.core.task(task).cpu;
+        let kind = match self.workload.tasks[self.tasks[task].spec as usize].release {
             Release::Fork => WakeKind::Fork,
             Release::Wakeup => WakeKind::Wakeup,
         };
         self.start(task, kind, this_cpu, None);
         self.interrupt_returns(this_cpu);
-        let rest_ns = if release_ns > 0 { self.take_timer_wakeup(this_cpu, task) } else { 0 };
+        let rest_ns = if by_timer { self.take_timer_wakeup(this_cpu, task) } else { 0 };
         if self.core.now == 0 {
             // Tasks of time 0 have been woken before it.
             self.core.work.bpf_insns = 0;
