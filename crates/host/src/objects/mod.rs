@@ -23,7 +23,7 @@ use crate::player::largest;
 use crate::sys::{self, SharedMap};
 use channel::{Channel, Closed};
 use counters::{Barrier, Semaphore};
-use mutex::MutexCell;
+use mutex::{HeldMutexes, MutexCell};
 use queue::WaitQueue;
 use schedlab_model::trace::ObjectInfo;
 use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Op, Workload};
@@ -50,6 +50,32 @@ pub struct Objects {
     infos: Vec<ObjectInfo>,
     /// Uses by description.
     uses: Vec<Uses>,
+}
+
+/// Addresses and lengths of the functions that only tasks with objects call.
+pub fn code() -> impl Iterator<Item = (usize, usize)> {
+    let functions = [
+        Objects::barrier as *const () as usize,
+        Objects::sem_wait as *const () as usize,
+        Objects::sem_post as *const () as usize,
+        Objects::send as *const () as usize,
+        Objects::receive as *const () as usize,
+        Channel::send as *const () as usize,
+        Channel::receive as *const () as usize,
+        Semaphore::wait as *const () as usize,
+        Semaphore::post as *const () as usize,
+        WaitQueue::wait as *const () as usize,
+        WaitQueue::grant as *const () as usize,
+        HeldMutexes::lock as *const () as usize,
+        sys::write_some as *const () as usize,
+        sys::read_some as *const () as usize,
+        sys::epoll_wait as *const () as usize,
+        sys::futex_wait as *const () as usize,
+        sys::futex_wake as *const () as usize,
+        sys::futex_lock_pi as *const () as usize,
+        sys::futex_unlock_pi as *const () as usize,
+    ];
+    functions.into_iter().map(|at| (at, sys::FUNCTION_LEN))
 }
 
 /// Space for an object that is not a queue: a cache line.

@@ -206,16 +206,20 @@ pub fn run_released(
     player.play(program)
 }
 
-/// Addresses of the functions that only released tasks call.
-pub fn code() -> [usize; 6] {
-    [
+/// Length of the functions that handle each step (bytes).
+const STEP_LEN: usize = 32 << 10;
+
+/// Addresses and lengths of the functions that only released tasks call.
+pub fn code() -> Vec<(usize, usize)> {
+    let of_player = [
         Player::play as *const () as usize,
         Player::step as *const () as usize,
         Player::act as *const () as usize,
         Player::begin_child as *const () as usize,
         Player::join as *const () as usize,
         wait_for_release as *const () as usize,
-    ]
+    ];
+    of_player.map(|at| (at, STEP_LEN)).into_iter().chain(crate::objects::code()).collect()
 }
 
 /// Forks a process that ends at once. A first fork takes the longest: it copies pages that the task

@@ -15,7 +15,7 @@ mod process;
 mod sched;
 
 pub use channel::*;
-pub use code::inherit_code;
+pub use code::{FUNCTION_LEN, inherit_code};
 pub use futex::*;
 pub use memory::{SharedMap, sealed_file};
 pub use process::*;
