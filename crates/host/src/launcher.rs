@@ -270,7 +270,8 @@ impl Launcher<'_> {
                 sys::close(self.signals);
                 // A task may use every CPU until its own mask is set; it must not keep the
                 // launcher's mask.
-                let _ = sys::sched_setaffinity(0, &self.plan.cpus);
+                let first = if self.gathers() { self.last_cpu(spec) } else { self.plan.cpus };
+                let _ = sys::sched_setaffinity(0, &first);
                 if self.plan.tasks_set_own {
                     // The launcher checks the result when it sets attributes.
                     let _ = attr::apply(0, self.plan.attr(spec));
@@ -353,6 +354,9 @@ impl Launcher<'_> {
         for index in 0..count {
             let (pid, spec) = self.who(index);
             let attr = self.plan.attr(spec);
+            if self.gathers() {
+                self.let_go(pid, spec);
+            }
             let set = if self.plan.tasks_set_own && attr::check_set(pid, attr).is_ok() {
                 Ok(())
             } else {
@@ -383,7 +387,11 @@ impl Launcher<'_> {
         let deadline = sys::monotonic_ns() + ROLL_LIMIT_NS;
         for index in 0..count {
             let slot = self.memory.slot(index);
-            let pid = slot.pid.load(Ordering::Acquire);
+            let (pid, spec) = self.who(index);
+            if self.gathers() {
+                // The kernel refuses this to tasks of SCHED_DEADLINE, which need all CPUs.
+                let _ = sys::sched_setaffinity(pid, &self.last_cpu(spec));
+            }
             // It finds that it is not released.
             sys::futex_wake(&slot.go, 1);
             // Looking takes the CPU from the task: one in nested groups, looked at every 50 us, did
@@ -391,10 +399,14 @@ impl Launcher<'_> {
             let mut look_ns = LOOK_NS;
             while !procfs::is_sleeping(pid) {
                 if sys::monotonic_ns() > deadline {
+                    self.let_go(pid, spec);
                     return Ok(false);
                 }
                 self.pause(look_ns)?;
                 look_ns = (2 * look_ns).min(LOOK_NS_MAX);
+            }
+            if self.gathers() {
+                self.let_go(pid, spec);
             }
         }
         Ok(true)

@@ -2,6 +2,9 @@
 //! What the setup has left in the kernel's scheduler settles before the tasks of a guest are
 //! released, so that they begin as new ones do.
 //!
+//! - A kernel prefers the CPUs where a task has been. Until the roll call is over every task uses
+//!   only the last of its CPUs, where the launcher is, as in the simulator. Otherwise its first CPU
+//!   would be where the setup happened to fork and wake it.
 //! - Threads of the kernel that follow the setup's exits (RCU's) are done before the roll call. A
 //!   task that sleeps while they wait keeps a lag, which then decides who is first.
 //! - CFS (to 6.5) keeps the virtual runtime of a sleeper, and lets it begin at most half a latency
@@ -60,6 +63,28 @@ impl Launcher<'_> {
         let is_wanted = self.plan.pace.calm_ns > 0 && self.outranks && !self.plan.tasks_set_own;
         self.lends_policy =
             is_wanted && machine::sched_ext_scheduler().is_some() && take_policy(0).is_ok();
+    }
+
+    /// Whether tasks use only one of their CPUs until the roll call is over: the pace asks for
+    /// calm.
+    pub(super) fn gathers(&self) -> bool {
+        self.plan.pace.calm_ns > 0 && !self.plan.tasks_set_own && self.plan.cpus.weight() > 1
+    }
+
+    /// The CPUs that a task of description `spec` may use.
+    fn own_cpus(&self, spec: u32) -> CpuMask {
+        self.plan.attr(spec).affinity.unwrap_or(self.plan.cpus)
+    }
+
+    /// The last CPU that a task of description `spec` may use.
+    pub(super) fn last_cpu(&self, spec: u32) -> CpuMask {
+        let own = self.own_cpus(spec);
+        own.iter().last().map_or(own, CpuMask::only)
+    }
+
+    /// Lets a task of description `spec`, which sleeps, use all its CPUs.
+    pub(super) fn let_go(&self, pid: u32, spec: u32) {
+        let _ = sys::sched_setaffinity(pid, &self.own_cpus(spec));
     }
 
     /// Waits until nothing is left to do for exits, if the pace asks for calm.
