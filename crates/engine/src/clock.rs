@@ -11,6 +11,8 @@ pub enum Due {
     Release(u32),
     /// A task that was released becomes runnable only now.
     Begin(TaskId),
+    /// The launcher wakes the next task of time 0.
+    Launch,
     /// A sleeping or blocked task wakes.
     Wake(TaskId),
     /// A timer of a class expires.
@@ -31,7 +33,11 @@ pub enum Due {
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
-            Self::Release(_) | Self::Begin(_) | Self::Wake(_) | Self::WakeTaken(_) => 0,
+            Self::Release(_)
+            | Self::Begin(_)
+            | Self::Launch
+            | Self::Wake(_)
+            | Self::WakeTaken(_) => 0,
             Self::ClassTimer { .. } | Self::ReturnToUser(_) | Self::LockTaken(_) => 1,
         }
     }
@@ -179,7 +185,8 @@ impl EventQueue {
     /// Whether an event will release or wake a task.
     pub fn wakes_somebody(&self) -> bool {
         let wakes = |due: &Due| {
-            matches!(due, Due::Release(_) | Due::Begin(_) | Due::Wake(_) | Due::WakeTaken(_))
+            let taken = matches!(due, Due::Wake(_) | Due::WakeTaken(_));
+            taken || matches!(due, Due::Release(_) | Due::Begin(_) | Due::Launch)
         };
         self.all().any(wakes)
     }

@@ -12,6 +12,7 @@ use crate::exec::Tasks;
 use crate::family::Walks;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
+use crate::launch::Launch;
 use crate::locks::Locks;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
@@ -46,6 +47,8 @@ pub(crate) struct Engine<'a, S> {
     pub rt_limit: RtLimit,
     /// `Some` only if locks of run queues cost time on this machine.
     pub locks: Option<Locks>,
+    /// Tasks of time 0 that the launcher has not woken yet.
+    pub launch: Launch,
     /// `Some` only if exits and waits for children look through lists of tasks.
     pub walks: Option<Walks>,
     pub interrupts: Interrupts<'a>,
@@ -114,6 +117,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             sink,
             cpusets,
             rt_limit: RtLimit::of(config.options),
+            launch: Launch::default(),
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             core,
@@ -295,6 +299,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             match due {
                 Due::Release(index) => self.release(index),
                 Due::Begin(task) => self.begin_released(task, false),
+                Due::Launch => self.launch(),
                 Due::Wake(task) => self.wake_from_event(task),
                 Due::ClassTimer { class, token } => {
                     if self.costs.wakeup_switch_ns > 0 {

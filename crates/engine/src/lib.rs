@@ -38,6 +38,7 @@ mod family;
 mod groups;
 mod interrupts;
 mod kernel_mode;
+mod launch;
 mod locks;
 mod objects;
 mod observe;

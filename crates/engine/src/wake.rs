@@ -34,6 +34,10 @@ impl<S: TraceSink> Engine<'_, S> {
         self.charge(task, self.costs.task_start_ns);
         let release_ns = self.tasks.release_ns(index);
         self.tasks[task].timers.fill(release_ns);
+        if release_ns == 0 && self.costs.release_ns > 0 {
+            self.await_launch(task);
+            return;
+        }
         let policy = self.core.task(task).attr.policy;
         match self.costs.release_deadline_ns {
             late_ns @ 1.. if release_ns == 0 && policy == Policy::Deadline => {
@@ -46,11 +50,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// A released task becomes runnable, by a timer or by the launcher.
     pub(crate) fn begin_released(&mut self, task: TaskId, by_timer: bool) {
         let this_cpu = self.core.task(task).cpu;
-        let kind = match self.workload.tasks[self.tasks[task].spec as usize].release {
-            Release::Fork => WakeKind::Fork,
-            Release::Wakeup => WakeKind::Wakeup,
-        };
-        self.start(task, kind, this_cpu, None);
+        self.start_released(task, this_cpu);
         self.interrupt_returns(this_cpu);
         let rest_ns = if by_timer { self.take_timer_wakeup(this_cpu, task) } else { 0 };
         if self.core.now == 0 {
@@ -59,6 +59,15 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let programs_ns = self.lose_class_cost(this_cpu);
         self.switches_later(programs_ns.saturating_add(rest_ns));
+    }
+
+    /// A released task starts; `this_cpu` wakes it.
+    pub(crate) fn start_released(&mut self, task: TaskId, this_cpu: CpuId) {
+        let kind = match self.workload.tasks[self.tasks[task].spec as usize].release {
+            Release::Fork => WakeKind::Fork,
+            Release::Wakeup => WakeKind::Wakeup,
+        };
+        self.start(task, kind, this_cpu, None);
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.

@@ -246,8 +246,11 @@ pub struct Costs {
     /// Start of a task that no other one forked, from its release until its program begins, on the
     /// CPU that runs it first.
     pub task_start_ns: Nanos,
+    /// From time 0 to the first wake-up of a task of time 0, if a launcher wakes them one after
+    /// another from then on. 0: all are awake at time 0.
+    pub release_ns: Nanos,
     /// How much later than others a task of SCHED_DEADLINE is released at time 0, because a
-    /// launcher wakes it after the tick.
+    /// launcher wakes it after the tick. Without `release_ns` only.
     pub release_deadline_ns: Nanos,
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
@@ -353,6 +356,7 @@ impl Costs {
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
+        release_ns: 0,
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
@@ -418,6 +422,7 @@ impl Costs {
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
+        release_ns: 0,
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
@@ -441,7 +446,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 58] = [
+    pub const NAMES: [&'static str; 59] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -481,6 +486,7 @@ impl Costs {
         "join_ns",
         "reap_ns",
         "task_start_ns",
+        "release_ns",
         "release_deadline_ns",
         "child_start_ns",
         "exit_ns",
@@ -579,6 +585,7 @@ impl Costs {
             "join_ns" => &mut self.join_ns,
             "reap_ns" => &mut self.reap_ns,
             "task_start_ns" => &mut self.task_start_ns,
+            "release_ns" => &mut self.release_ns,
             "release_deadline_ns" => &mut self.release_deadline_ns,
             "child_start_ns" => &mut self.child_start_ns,
             "exit_ns" => &mut self.exit_ns,

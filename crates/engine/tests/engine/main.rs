@@ -28,6 +28,7 @@ mod kernel_threads;
 mod known_bugs;
 mod large_machines;
 mod late_timers;
+mod launch;
 mod locks;
 mod machine;
 mod objects;

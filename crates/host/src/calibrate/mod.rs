@@ -230,7 +230,7 @@ fn why_missing(name: &str) -> &'static str {
         "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" => {
             "only a launcher that has the CPU wakes tasks before time 0"
         }
-        "release_deadline_ns" => "it depends on the launcher",
+        "release_ns" | "release_deadline_ns" => "it depends on the launcher",
         "tick_entity_ns" | "tick_rt_ns" | "server_refill_ns" => {
             "no program can tell it from the rest of a tick"
         }
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 48] = [
+    const NEVER_MEASURED: [&str; 49] = [
         "timer_fair_ns",
         "preempt_check_ns",
         "class_timer_ns",
@@ -304,6 +304,7 @@ mod tests {
         "queue_entity_ns",
         "block_deadline_ns",
         "pick_entity_ns",
+        "release_ns",
         "release_deadline_ns",
         "bpf_kinsn_ns",
         "preempt_switch_ns",
