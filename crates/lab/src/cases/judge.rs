@@ -2,16 +2,16 @@
 //! Compares the runs of cases, and counts how many comparisons agree.
 //!
 //! A comparison is one measure of one case under one kernel. In counted time a run repeats to the
-//! last bit, so one run of the model is compared with one of the kernel. Further runs of the kernel
-//! show its own variation: the greatest deviation of one of them from the first run. In all of them
-//! the tasks start later, in some every switch also takes a little longer. A comparison is *within*
-//! if every task deviates by the tolerance at most, *by variation* if every task deviates by the
-//! tolerance or by the variation of the runs with usual switches at most, *by switches* if by that
-//! of all, and else *outside*.
+//! last bit, but a start some microseconds later may change much of it. So model and kernel run
+//! several times with shifted starts, the kernel in some of these runs with longer switches, too.
+//! The medians of their runs are compared: a single run may be the exception. The kernel's own
+//! variation is the greatest deviation of one of its runs from their median. A comparison is
+//! *within* if every task deviates by the tolerance at most, *by variation* if every task deviates
+//! by the tolerance or by the variation of the runs with usual switches at most, *by switches* if
+//! by that of all, and else *outside*.
 //!
-//! *The kernel itself* is compared in the same way: each of these runs takes the place of the
-//! model, and the others remain to show the variation. This figure is what a perfect model would
-//! reach.
+//! *The kernel itself* is compared in the same way: half of its runs takes the place of the model,
+//! and the other half remains to show the variation. A perfect model would reach this figure.
 
 use super::result::{
     Agreement, Comparison, Counts, Figures, KernelAgreement, NotCompared, Outcome,
@@ -131,29 +131,26 @@ struct OfPair<'p> {
     found: Found,
 }
 
-/// The runs of a case under a kernel and its models.
+/// The runs of a case under a kernel and its models: the first one of each, then the varied ones.
 struct Runs<'r> {
-    base: &'r RunResult,
-    shifted: Vec<&'r RunResult>,
-    model: &'r RunResult,
-    wrong: Option<&'r RunResult>,
+    kernel: Vec<&'r RunResult>,
+    model: Vec<&'r RunResult>,
+    wrong: Vec<&'r RunResult>,
 }
 
 impl<'p> OfPair<'p> {
     fn case(&mut self, case: &SetCase, runs: &[RunResult]) -> Result<(), Missing<'p>> {
         let runs = self.runs(runs)?;
-        self.found.release.clone_from(&runs.base.machine.kernel);
+        self.found.release.clone_from(&runs.kernel[0].machine.kernel);
         self.found.model.count_case(&case.features);
         for measure in self.yardsticks.iter().filter(|one| case.nr_cpus >= one.cpus_least) {
-            let all: Vec<&RunResult> =
-                [runs.base, runs.model].into_iter().chain(runs.shifted.iter().copied()).collect();
-            let pooled = pooled(&all);
-            let values = |run: &RunResult| measure.values(run, &pooled);
-            let base = values(runs.base);
-            let shifted: Vec<Varied> =
-                runs.shifted.iter().map(|run| Varied::of(run, &values)).collect();
-            let others: Vec<&Varied> = shifted.iter().collect();
-            let Some(compared) = compare(measure, &base, &values(runs.model), &others) else {
+            let pooled = pooled(runs.kernel.iter().chain(&runs.model).copied());
+            let of = |runs: &[&RunResult]| -> Vec<OfRun> {
+                runs.iter().map(|run| OfRun::of(run, measure.values(run, &pooled))).collect()
+            };
+            let (kernel, model) = (of(&runs.kernel), of(&runs.model));
+            let all: Vec<&OfRun> = kernel.iter().collect();
+            let Some(compared) = compare(measure, &all, &middle(model.iter())) else {
                 continue;
             };
             self.found.model.count(measure.what, &case.features, compared.outcome);
@@ -164,15 +161,15 @@ impl<'p> OfPair<'p> {
                     ..compared
                 });
             }
-            for index in 0..others.len() {
-                let mut rest = others.clone();
-                let itself = rest.remove(index);
-                if let Some(compared) = compare(measure, &base, &itself.values, &rest) {
+            // Every other run, so that both halves have runs of each kind.
+            let every_other = |from: usize| kernel.iter().skip(from).step_by(2);
+            for (part, rest) in [(0, 1), (1, 0)] {
+                let part: Vec<&OfRun> = every_other(part).collect();
+                if let Some(compared) = compare(measure, &part, &middle(every_other(rest))) {
                     self.found.itself.add(compared.outcome);
                 }
             }
-            let wrong = runs.wrong.and_then(|run| compare(measure, &base, &values(run), &others));
-            if let Some(compared) = wrong {
+            if let Some(compared) = compare(measure, &all, &middle(of(&runs.wrong).iter())) {
                 self.found.wrong.add(compared.outcome);
             }
         }
@@ -180,43 +177,61 @@ impl<'p> OfPair<'p> {
     }
 
     fn runs<'r>(&self, runs: &'r [RunResult]) -> Result<Runs<'r>, Missing<'p>> {
-        let of = |lane: LaneKind, scheduler: &str| {
-            let scheduler = scheduler.to_string();
-            runs.iter().filter(move |run| run.lane == lane && run.scheduler == scheduler)
-        };
         let is_shifted = |run: &&RunResult| run.parameters.contains_key(SHIFT);
-        let one = |lane: LaneKind, scheduler: &'p str| {
-            let mut found = of(lane, scheduler).filter(|run| !is_shifted(run));
-            found.next().ok_or(Missing { scheduler })
+        let of = |lane: LaneKind, scheduler: &'p str| {
+            let of_it = runs.iter().filter(|run| run.lane == lane && run.scheduler == *scheduler);
+            let (shifted, mut found): (Vec<_>, Vec<_>) = of_it.partition(is_shifted);
+            found.truncate(1);
+            if found.is_empty() {
+                return Err(Missing { scheduler });
+            }
+            found.extend(shifted);
+            Ok(found)
         };
         let pair: &'p Pair = self.pair;
         // Of several missing runs the kernel's is named: without it nothing can be compared.
         Ok(Runs {
-            base: one(LaneKind::Vm, &pair.kernel)?,
-            shifted: of(LaneKind::Vm, &pair.kernel).filter(is_shifted).collect(),
-            model: one(LaneKind::Sim, &pair.model)?,
-            wrong: pair.wrong.as_deref().map(|wrong| one(LaneKind::Sim, wrong)).transpose()?,
+            kernel: of(LaneKind::Vm, &pair.kernel)?,
+            model: of(LaneKind::Sim, &pair.model)?,
+            wrong: match pair.wrong.as_deref() {
+                Some(wrong) => of(LaneKind::Sim, wrong)?,
+                None => Vec::new(),
+            },
         })
     }
 }
 
 type Values = BTreeMap<String, f64>;
 
-/// The values of a run that shows the kernel's own variation.
-struct Varied {
+/// The values of one run.
+struct OfRun {
     values: Values,
     /// Whether its switches took longer.
     has_jitter: bool,
 }
 
-impl Varied {
-    fn of(run: &RunResult, values: &impl Fn(&RunResult) -> Values) -> Self {
-        Self { values: values(run), has_jitter: run.parameters.contains_key(SWITCH_JITTER) }
+impl OfRun {
+    fn of(run: &RunResult, values: Values) -> Self {
+        Self { values, has_jitter: run.parameters.contains_key(SWITCH_JITTER) }
     }
 }
 
+/// The median of each task's values in these runs.
+fn middle<'r>(runs: impl Iterator<Item = &'r OfRun>) -> Values {
+    let mut all: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for (unit, value) in runs.flat_map(|run| &run.values) {
+        all.entry(unit).or_default().push(*value);
+    }
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let half = values.len() / 2;
+        (values[half] + values[(values.len() - 1) / 2]) / 2.0
+    };
+    all.into_iter().map(|(unit, values)| (unit.clone(), median(values))).collect()
+}
+
 /// Descriptions whose tasks are compared as one: they are many, or not equally many in all runs.
-fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
+fn pooled<'r>(runs: impl Iterator<Item = &'r RunResult> + Clone) -> BTreeSet<String> {
     let count = |run: &RunResult| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for task in &run.measures.tasks {
@@ -224,8 +239,8 @@ fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
         }
         counts
     };
-    let counts: Vec<BTreeMap<String, usize>> = runs.iter().map(|run| count(run)).collect();
-    let mut pooled = claims::pooled(runs.iter().copied());
+    let counts: Vec<BTreeMap<String, usize>> = runs.clone().map(count).collect();
+    let mut pooled = claims::pooled(runs);
     for (name, first) in counts.iter().flatten() {
         if counts.iter().any(|counts| counts.get(name) != Some(first)) {
             pooled.insert(name.clone());
@@ -234,14 +249,10 @@ fn pooled(runs: &[&RunResult]) -> BTreeSet<String> {
     pooled
 }
 
-/// Compares a run with the first one of the kernel; `None`: no task has such a value in both.
-fn compare(
-    measure: &Measure<'_>,
-    base: &Values,
-    other: &Values,
-    varied: &[&Varied],
-) -> Option<Comparison> {
+/// Compares values with those of a kernel's runs; `None`: no task has such a value in both.
+fn compare(measure: &Measure<'_>, kernel: &[&OfRun], other: &Values) -> Option<Comparison> {
     let yardstick = &measure.yardstick;
+    let base = middle(kernel.iter().copied());
     let counted = |value: f64| value.max(yardstick.floor);
     let deviation = |of: &Values, unit: &str| {
         let (on, against) = (counted(*base.get(unit)?), counted(*of.get(unit)?));
@@ -249,10 +260,10 @@ fn compare(
     };
     let mut worst: Option<(f64, Comparison)> = None;
     let mut outcome = Outcome::Within;
-    for (unit, on) in base {
+    for (unit, on) in &base {
         let Some(found) = deviation(other, unit) else { continue };
         let greatest = |with_jitter: bool| {
-            let counted = varied.iter().filter(|run| with_jitter || !run.has_jitter);
+            let counted = kernel.iter().filter(|run| with_jitter || !run.has_jitter);
             counted.filter_map(|run| deviation(&run.values, unit)).fold(0.0, f64::max)
         };
         let own = greatest(true);

@@ -21,7 +21,7 @@ pub use spec::{CaseSet, Half, MeasureSpec, SetCase};
 
 use crate::axis::{OneOrMore, Scalar, SeedRange, Seeds};
 use crate::pairs::Pair;
-use crate::study::{ExperimentSpec, RunsSpec, Study};
+use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
 use schedlab_run::{LaneKind, StudyError};
 
 /// The part of a study that is about cases.
@@ -111,9 +111,11 @@ fn experiment(set: &CaseSet, case: &SetCase, pairs: &[Pair]) -> ExperimentSpec {
     let mut kernels =
         RunsSpec::new(LaneKind::Vm, pairs.iter().map(|pair| pair.kernel.clone()).collect());
     kernels.shift = Some(set.shift.clone());
+    let mut models = RunsSpec::new(LaneKind::Sim, models);
+    models.shift = Some(Shift { switch_jitter: None, ..set.shift.clone() });
     let runs = match pairs.is_empty() {
         true => Vec::new(),
-        false => vec![RunsSpec::new(LaneKind::Sim, models), kernels],
+        false => vec![models, kernels],
     };
     let mut spec = ExperimentSpec {
         name: case.experiment(),

@@ -122,9 +122,9 @@ pub struct Comparison {
     pub measure: String,
     /// The task: `a/2` is the one with the second least value of those called `a`.
     pub unit: String,
-    /// Its value in the kernel.
+    /// Its value in the kernel: the median of its runs.
     pub on: f64,
-    /// Its value in the model.
+    /// Its value in the model: the median of its runs.
     pub against: f64,
     /// Their deviation.
     pub deviation: f64,

@@ -60,7 +60,7 @@ pub struct CaseSet {
     /// About how many steps all tasks of a case may take.
     #[serde(default = "steps")]
     pub steps: u64,
-    /// Runs of each kernel with shifted starts: the kernel's own variation.
+    /// Runs of each kernel and model with shifted starts. Longer switches are only for kernels.
     pub shift: Shift,
     /// Seeds of the cases that people look into while they change a model.
     pub development: Seeds,
