@@ -200,7 +200,7 @@ impl SimLane {
     fn setup(&self, request: &RunRequest) -> Result<Setup<'_>, LaneError> {
         let scheduler = self.find(&request.scheduler)?;
         let options = options_of(scheduler, &request.tunables)?;
-        let machine = self.machine_of(request, scheduler)?;
+        let machine = Machine { boot: request.boot.0, ..self.machine_of(request, scheduler)? };
         let checked = request.workload.check(request.cpus.weight());
         checked.map_err(|error| LaneError::Input(error.to_string()))?;
         Ok(Setup { scheduler, options, machine, watchdog_ns: self.watchdog.ns(scheduler) })

@@ -83,7 +83,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     ) -> Self {
         let machine = config.machine;
         let tells_vruntime = sink.wants_vruntime();
-        let random = Stream::new(config.seed, Purpose::Scheduler, 0);
+        let random = Stream::new(config.seed, Purpose::Scheduler, machine.boot.into());
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
         let stack = Stack::new(classes, workload, &mut core);
         let tells_queues =

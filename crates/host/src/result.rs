@@ -41,6 +41,7 @@ impl Lane for HostLane {
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
         request.refuse_switch_jitter("a run on this machine")?;
+        request.refuse_boot("a run on this machine")?;
         self.run_at(request, None, sink)
     }
 }

@@ -19,7 +19,7 @@ use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, Spec, apply_policy, scheduler_of};
 use schedlab_run::program::{ProgramRun, Surroundings};
-use schedlab_run::{Keep, LaneKind, MachineSpec, RunRequest, Schedulers, StudyError};
+use schedlab_run::{Boot, Keep, LaneKind, MachineSpec, RunRequest, Schedulers, StudyError};
 use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -496,6 +496,9 @@ fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), S
     if request.switch_jitter_ns > 0 {
         let text = format!("{}ns", request.switch_jitter_ns);
         request.parameters.insert(SWITCH_JITTER.into(), text);
+    }
+    if shift.other_boots {
+        request.boot = Boot(number);
     }
     request.parameters.insert(SHIFT.into(), number.to_string());
     Ok(())

@@ -209,6 +209,10 @@ pub struct Shift {
     /// this one, such as `2us`. Only for kernels in guests.
     #[serde(default)]
     pub switch_jitter: Option<String>,
+    /// Whether each of these runs has a boot of its own, in which the kernel draws other random
+    /// numbers. Only for guests and the simulator.
+    #[serde(default)]
+    pub other_boots: bool,
 }
 
 impl Shift {
@@ -253,6 +257,11 @@ impl Shift {
             let text = format!("`switch_jitter` with lane {lane}");
             let help = "only guests can have longer switches: drop it, or use lane vm";
             return Err(StudyError::new(text, help).below("switch_jitter"));
+        }
+        if self.other_boots && lane == LaneKind::Host {
+            let text = format!("`other_boots` with lane {lane}");
+            let help = "a running kernel has one boot: drop it, or use lane vm or sim";
+            return Err(StudyError::new(text, help).below("other_boots"));
         }
         self.switch_jitter_ns(self.count)?;
         match (1..=Self::COUNT_MAX).contains(&self.count) {

@@ -681,6 +681,8 @@ pub struct Machine {
     /// From the creation of the workload's tasks to the start of the run (ns). A task with a later
     /// release is as old. 0: each task is created at its release.
     pub set_up_ns: Nanos,
+    /// Number of the boot, from 0: each draws other random numbers in the scheduler.
+    pub boot: u32,
 }
 
 /// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
@@ -708,6 +710,7 @@ impl Machine {
             threads: Vec::new(),
             aligns_periods: false,
             set_up_ns: 0,
+            boot: 0,
         }
     }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -192,6 +193,9 @@ pub struct RunRequest {
     /// How much longer switches take than they do anyway: each by a time of its own up to this one
     /// (ns). Shows which results depend on microseconds. Only guests with counted time have it.
     pub switch_jitter_ns: Nanos,
+    /// The boot of the kernel. Another one draws other random numbers in the kernel itself, and the
+    /// same ones in the workload.
+    pub boot: Boot,
     /// The parts of the trace that the result contains.
     pub keep: Keep,
     /// A third-party program instead of the workload, which then has a name but no tasks. Only the
@@ -214,6 +218,7 @@ impl RunRequest {
             repetition: 0,
             until_ns: None,
             switch_jitter_ns: 0,
+            boot: Boot::default(),
             keep: Keep::NOTHING,
             program: None,
         }
@@ -243,6 +248,16 @@ impl RunRequest {
         }
     }
 
+    /// Returns the error of a lane that cannot boot a kernel again, if the request asks for that.
+    pub fn refuse_boot(&self, lane: &str) -> Result<(), LaneError> {
+        match self.boot {
+            Boot(0) => Ok(()),
+            Boot(number) => Err(LaneError::Input(format!(
+                "boot {number}: {lane} cannot repeat a boot; only guests with counted time can"
+            ))),
+        }
+    }
+
     /// Returns the error of a lane that cannot run programs, if the request has one.
     pub fn refuse_program(&self, lane: LaneKind) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };
@@ -250,6 +265,24 @@ impl RunRequest {
             "program {:?}: lane {lane} plays workloads only; programs run in lane host",
             program.spec.name()
         )))
+    }
+}
+
+/// Number of a boot, from 0. The first one adds nothing to a hash, so runs that were stored before
+/// there were others keep their keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Boot(pub u32);
+
+impl Boot {
+    /// Greatest number.
+    pub const MAX: u32 = 1_000;
+}
+
+impl Hash for Boot {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.0 > 0 {
+            self.0.hash(state);
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub mod workload_file;
 
 pub use expect::Expected;
 pub use lane::{
-    Keep, Lane, LaneError, LaneKind, Origin, RunRequest, SWITCH_JITTER_NS_MAX, Schedulers,
+    Boot, Keep, Lane, LaneError, LaneKind, Origin, RunRequest, SWITCH_JITTER_NS_MAX, Schedulers,
     check_run, run_and_check,
 };
 pub use machine::{MachineFile, MachineSpec};

@@ -4,8 +4,8 @@
 
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
-use schedlab_model::{Costs, CpuId, CpuMask, Preempt, TaskSpec, Workload};
-use schedlab_run::{Lane, LaneError, MachineSpec, RunRequest};
+use schedlab_model::{Amount, Costs, CpuId, CpuMask, LoopCount, Op, Preempt, TaskSpec, Workload};
+use schedlab_run::{Boot, Keep, Lane, LaneError, MachineSpec, RunRequest};
 use schedlab_sched::boundary::domains::{Domains, Level};
 use schedlab_sched::registry::SCHEDULERS;
 use schedlab_sim::SimLane;
@@ -191,6 +191,30 @@ fn a_run_gets_the_first_cpus_of_its_machine() {
     let own = RunRequest { machine: machine::preset("S3-d").map(Arc::new), ..request(8, "fcfs") };
     let run = lane.run(&own, &mut NullSink).unwrap();
     assert_eq!((run.machine.cpu_model.as_str(), run.machine.hz), ("modelled: S3-d", Some(100)));
+}
+
+/// Since NI_RANDOM (7.0) a CPU that becomes idle draws whether it looks for tasks. Another boot
+/// draws other numbers, but the workload's random amounts stay.
+#[test]
+fn another_boot_has_other_random_numbers_of_the_scheduler_only() {
+    let lane = SimLane { costs: Some(Costs::ZERO), ..SimLane::default() };
+    let found = |scheduler: &str, boot: u32| {
+        let drawn = Amount::Uniform { low: 500_000, high: 5_000_000 };
+        let mut program = ProgramBuilder::new();
+        program.begin_loop(LoopCount::Times(40)).op(Op::Run(drawn)).sleep(700_000).end_loop();
+        let task = TaskSpec { instances: 5, ..TaskSpec::new("a", program.build()) };
+        let workload = Workload::new("drawn", vec![task]);
+        let keep = Keep { slices: true, ..Keep::NOTHING };
+        let request = RunRequest::new(workload, scheduler, CpuMask::first(2));
+        let request = RunRequest { boot: Boot(boot), keep, ..request };
+        let run = lane.run(&request, &mut NullSink).unwrap();
+        let work_ns: u64 = run.slices.iter().map(|slice| slice.end_ns - slice.start_ns).sum();
+        (run.slices, work_ns)
+    };
+    let [first, other] = [0, 1].map(|boot| found("linux-7.2", boot));
+    assert_ne!(first.0, other.0);
+    assert_eq!(first.1, other.1);
+    assert_eq!(found("linux-6.6", 0), found("linux-6.6", 1), "it draws nothing");
 }
 
 #[test]

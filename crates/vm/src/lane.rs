@@ -369,7 +369,7 @@ impl VmLane {
             }
         }
         let nr_cpus = nr_cpus(request)?;
-        let mut setup = self.setup(nr_cpus, kernel)?;
+        let mut setup = Setup { boot: request.boot.0, ..self.setup(nr_cpus, kernel)? };
         let (ready, setup_warning) = match &ext {
             Some(ext) => self.scheduler_setup(ext, nr_cpus, target.kernel, false)?,
             None => (None, None),
@@ -463,6 +463,7 @@ impl Lane for VmLane {
         request.refuse_program(self.kind())?;
         if self.options.clock != Clock::Counted {
             request.refuse_switch_jitter("a guest with the host's clock")?;
+            request.refuse_boot("a guest with the host's clock")?;
         }
         if let Some(spec) = &request.machine {
             return Err(LaneError::Input(format!(

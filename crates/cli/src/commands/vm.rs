@@ -15,7 +15,7 @@ use clap_complete::ArgValueCompleter;
 use schedlab_lab::Plan;
 use schedlab_lab::plan::ModelTicks;
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult, SWITCH_JITTER_NS_MAX};
+use schedlab_run::{Boot, LaneError, LaneKind, RunRequest, RunResult, SWITCH_JITTER_NS_MAX};
 use schedlab_sim::SimLane;
 use schedlab_vm::command::ShippedScheduler;
 use schedlab_vm::golden_check::Seen;
@@ -79,6 +79,12 @@ pub struct VmArgs {
     /// draws the times.
     #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = jitter)]
     pub switch_jitter: Option<Nanos>,
+    /// Number of the boot: another one draws other random numbers in the kernel
+    ///
+    /// The random numbers of the workload come from the seed. Needs the counted clock. 0 to 1,000.
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(Boot::MAX)))]
+    pub boot: u32,
     /// Set an option of the sched_ext scheduler, such as slice_ms=5 (repeatable)
     #[arg(long = "set", short = 's', value_name = "NAME=VALUE")]
     pub options: Vec<String>,
@@ -292,6 +298,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                     repetition,
                     until_ns: args.tasks.until,
                     switch_jitter_ns: args.switch_jitter.unwrap_or(0),
+                    boot: Boot(args.boot),
                     keep: sim::keep(&args.output),
                     ..RunRequest::new(named.workload.clone(), scheduler, cpus)
                 });

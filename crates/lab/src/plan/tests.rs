@@ -176,6 +176,17 @@ fn a_shifted_start_moves_all_tasks_by_one_time_that_the_seed_draws() {
 }
 
 #[test]
+fn shifted_runs_may_have_boots_of_their_own() {
+    let text = SHIFTED.replace("count = 3", "count = 3, other_boots = true");
+    let plan = planned(&text, 1, 28).unwrap();
+    let of_first = plan.runs.iter().filter(|run| run.request.seed == 1).take(4);
+    assert_eq!(of_first.map(|run| run.request.boot.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let on_host = text.replace("lane = 'sim'", "lane = 'host'").replace("['fcfs']", "['OTHER']");
+    let error = planned(&on_host, 1, 28).unwrap_err().to_string();
+    assert!(error.contains("`other_boots` with lane host"), "{error}");
+}
+
+#[test]
 fn the_last_half_of_shifted_runs_in_guests_may_have_longer_switches() {
     let text = |lane: &str, jitter: &str| {
         let shift = format!("count = 4, switch_jitter = '{jitter}'");

@@ -84,6 +84,8 @@ pub struct Setup {
     /// With a counted clock: stretch of time (ns) that each CPU executes before the clock goes on.
     /// `None`: the CPUs take turns. Needs a QEMU of schedlab's own ([`super::build`]).
     pub quantum_ns: Option<u64>,
+    /// Number of the boot, from 0: it decides the random numbers of the guest.
+    pub boot: u32,
 }
 
 /// The files that it boots.
@@ -127,7 +129,7 @@ pub fn memory_in_file(setup: &Setup, is_shared: bool) -> Vec<String> {
 impl Setup {
     /// A machine whose CPUs, if there are several and the clock is counted, take turns.
     pub const fn new(accel: Accel, nr_cpus: u32, memory_mib: u32) -> Self {
-        Self { accel, nr_cpus, memory_mib, quantum_ns: None }
+        Self { accel, nr_cpus, memory_mib, quantum_ns: None, boot: 0 }
     }
 
     /// Whether its CPUs run one after the other, and share one count of instructions.
@@ -151,7 +153,8 @@ impl Setup {
             Accel::Emulated => add("-accel tcg,thread=multi -cpu max"),
             Accel::Kvm => add("-accel kvm -cpu host"),
         }
-        add("-seed 1 -rtc base=2024-01-01T00:00:00,clock=vm");
+        add(&format!("-seed {}", u64::from(self.boot) + 1));
+        add("-rtc base=2024-01-01T00:00:00,clock=vm");
         add(&format!(
             "-object memory-backend-file,id=iv,share=on,mem-path=/proc/self/fd/{},size={} -device \
              ivshmem-plain,memdev=iv,master=on",
@@ -207,6 +210,8 @@ mod tests {
         assert!(!counted.contains("quantum") && counted.ends_with(" tsc=reliable"));
         assert!(!of(Accel::Kvm).contains("tsc"));
         assert!(!of(Accel::Emulated).contains("icount") && of(Accel::Kvm).contains("-accel|kvm"));
+        let again = Setup { boot: 2, ..setup.clone() }.arguments(files).join("|");
+        assert!(rounds.contains("|-seed|1|") && again == rounds.replace("|-seed|1|", "|-seed|3|"));
         // Only kernels whose parts are known go without some of them.
         let packaged = setup.arguments(Files { is_packaged: true, ..files }).join("|");
         assert!(packaged.contains("inet_init") && !rounds.contains("inet_init"), "{packaged}");
