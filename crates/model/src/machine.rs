@@ -281,6 +281,14 @@ pub struct Costs {
     /// What a wait on a mutex, a semaphore, a barrier or a condition, or the wake-up of a waiter,
     /// takes in addition to `syscall_ns`.
     pub futex_ns: Nanos,
+    /// What a wait for a mutex with priority inheritance takes before it, beyond other mutexes: the
+    /// owner gets the waiter's priority.
+    pub pi_wait_ns: Nanos,
+    /// What such a wait takes after it, beyond other mutexes.
+    pub pi_acquire_ns: Nanos,
+    /// What the unlock of such a mutex with waiters takes beyond other mutexes, before the wake-up:
+    /// the owner returns the priority.
+    pub pi_unlock_ns: Nanos,
     /// A write to a pipe or a read from it, including the system call. The copy
     /// ([`Device::copy_kib_ns`]) and the wake-ups are extra.
     pub pipe_ns: Nanos,
@@ -370,6 +378,9 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 0,
         futex_ns: 0,
+        pi_wait_ns: 0,
+        pi_acquire_ns: 0,
+        pi_unlock_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
         lock_hold_ns: 0,
@@ -436,6 +447,9 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 250,
         futex_ns: 0,
+        pi_wait_ns: 0,
+        pi_acquire_ns: 0,
+        pi_unlock_ns: 0,
         pipe_ns: 400,
         socket_ns: 800,
         lock_hold_ns: 0,
@@ -446,7 +460,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 59] = [
+    pub const NAMES: [&'static str; 62] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -500,6 +514,9 @@ impl Costs {
         "cpu_max_switch_ns",
         "syscall_ns",
         "futex_ns",
+        "pi_wait_ns",
+        "pi_acquire_ns",
+        "pi_unlock_ns",
         "pipe_ns",
         "socket_ns",
         "lock_hold_ns",
@@ -599,6 +616,9 @@ impl Costs {
             "cpu_max_switch_ns" => &mut self.cpu_max_switch_ns,
             "syscall_ns" => &mut self.syscall_ns,
             "futex_ns" => &mut self.futex_ns,
+            "pi_wait_ns" => &mut self.pi_wait_ns,
+            "pi_acquire_ns" => &mut self.pi_acquire_ns,
+            "pi_unlock_ns" => &mut self.pi_unlock_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,
             "lock_hold_ns" => &mut self.lock_hold_ns,

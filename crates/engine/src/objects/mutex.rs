@@ -24,7 +24,7 @@ impl Mutex {
         Self { protocol, holder: None, contended: false, waiters: WaitQueue::default() }
     }
 
-    fn inherits(&self) -> bool {
+    pub(super) fn inherits(&self) -> bool {
         self.protocol == MutexProtocol::Inherit
     }
 }
@@ -64,6 +64,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 let deadline = if inherits && prio < 0 { self.deadline(task) } else { 0 };
                 self.objects.mutex(object).waiters.push_by_deadline(task, prio, deadline);
                 if inherits {
+                    self.charge(task, self.costs.pi_wait_ns);
                     self.adjust_priority(holder);
                     // The mutex was handed over: nothing is left to do when the task runs.
                     return self.block_on(cpu, task, object, None);
@@ -122,6 +123,8 @@ impl<S: TraceSink> Engine<'_, S> {
                     mutex.holder = Some(next);
                     mutex.contended = !mutex.waiters.is_empty();
                     self.shared(next).held.push(object);
+                    self.charge(task, self.costs.pi_unlock_ns);
+                    self.charge(next, self.costs.pi_acquire_ns);
                     self.adjust_priority(task);
                     self.adjust_priority(next);
                 }

@@ -59,6 +59,10 @@ impl<S: TraceSink> Engine<'_, S> {
                 let copy_ns = self.device.copy_ns(bytes);
                 (self.transfer_ns(channel).saturating_add(copy_ns), copy_ns)
             }
+            Step::Unlock { object } if self.objects.mutex(object).inherits() => {
+                let ns = self.costs.futex_call_ns().saturating_add(self.costs.pi_unlock_ns);
+                (ns, ns)
+            }
             _ => (self.costs.futex_call_ns(), self.costs.futex_call_ns()),
         }
     }
@@ -94,18 +98,26 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Send { channel, .. } | Step::Receive { channel, .. } => {
                 costs.block_ns + self.transfer_ns(channel)
             }
-            _ => costs.block_ns + costs.futex_call_ns(),
+            _ => costs.block_ns + costs.futex_call_ns() + self.inheriting_ns(step),
+        }
+    }
+
+    /// What `step` takes, if it waits for a mutex with priority inheritance.
+    fn inheriting_ns(&mut self, step: Step) -> Nanos {
+        match step {
+            Step::Lock { object } if self.objects.mutex(object).inherits() => self.costs.pi_wait_ns,
+            _ => 0,
         }
     }
 
     /// The part of [`Self::call_ns`] that the step charges when it blocks.
-    fn charged_again(&self, step: Step) -> Nanos {
+    fn charged_again(&mut self, step: Step) -> Nanos {
         let costs = self.costs;
         match step {
             Step::Join { .. } => costs.syscall_ns,
             // A transfer that is tried again charges no call.
             Step::Send { .. } | Step::Receive { .. } => costs.block_ns,
-            _ => costs.block_ns + costs.futex_call_ns(),
+            _ => costs.block_ns + costs.futex_call_ns() + self.inheriting_ns(step),
         }
     }
 

@@ -6,9 +6,10 @@ use crate::common;
 
 use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
+use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, Machine, Nanos, Policy, SchedAttr,
-    TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, Machine, MutexProtocol, Nanos, ObjectId,
+    ObjectKind, ObjectSpec, Policy, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -22,6 +23,35 @@ fn turns(tasks: Vec<TaskSpec>, costs: Costs, until_ns: Nanos) -> String {
     case.machine = Machine { costs, ..case.machine };
     case.until_ns = Some(until_ns);
     timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A task that holds a mutex for 2 ms, and a real-time one that comes for it after 1 ms.
+fn turns_with_mutex(protocol: MutexProtocol, costs: Costs) -> String {
+    let mutex = ObjectId(0);
+    let section = |ns| ProgramBuilder::new().lock(mutex).run(ns).unlock(mutex).run(MS).build();
+    let high = late(task("high", policy(Policy::Fifo, 1), section(MS)), MS);
+    let mut workload = Workload::new("mutex", vec![task("low", nice(0), section(2 * MS)), high]);
+    workload.add_object(ObjectSpec::new("m", ObjectKind::Mutex { protocol }));
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The waiter pays 10 us before it sleeps and 20 us when it has the mutex, the owner 50 us before
+/// it wakes the waiter. Without inheritance nobody does.
+#[test]
+fn lending_a_priority_takes_time() {
+    let costs =
+        Costs { pi_wait_ns: 10_000, pi_acquire_ns: 20_000, pi_unlock_ns: 50_000, ..Costs::ZERO };
+    let without = "0A 1B 1A 2B 4A 5-";
+    assert_eq!(turns_with_mutex(MutexProtocol::None, costs), without);
+    assert_eq!(turns_with_mutex(MutexProtocol::Inherit, Costs::ZERO), without);
+    let blocks = Costs { block_ns: 4_000, ..costs };
+    let found = [costs, blocks].map(|costs| turns_with_mutex(MutexProtocol::Inherit, costs));
+    // Where blocking takes no time, what a call takes is paid when the task runs again.
+    let [later, first] = found;
+    assert_eq!(later, "0A 1B 1A 2B 4.030000A 5.080000-");
+    assert_eq!(first, "0A 1B 1.014000A 2.064000B 4.084000A 5.084000-");
 }
 
 fn in_group(attr: SchedAttr) -> SchedAttr {
