@@ -212,7 +212,7 @@ pub struct Costs {
     /// What a tick takes beyond `tick_ns` for a task of FIFO, RR or DEADLINE.
     pub tick_rt_ns: Nanos,
     /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
-    /// The slice counts after a quarter of it.
+    /// The slice counts after two thirds of it.
     pub hrtick_ns: Nanos,
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.

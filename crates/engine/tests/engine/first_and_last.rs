@@ -5,7 +5,7 @@
 
 use crate::common;
 
-use common::workloads::{burst, endless, nice, policy, task};
+use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
@@ -66,21 +66,28 @@ fn a_futex_takes_more_than_a_system_call() {
     assert_eq!(found, "0A 0.030000B 2.043000A 3.043000-");
 }
 
-/// The timer's time counts after a quarter of what starting it takes.
+/// The timer's time counts after two thirds of what starting it takes, also if the task before has
+/// gone to sleep.
 #[test]
 fn a_slice_counts_from_the_start_of_its_timer() {
     let workload = Workload::new("slices", vec![task("hog", nice(0), endless()); 3]);
     let until = Some(3 * MS);
-    let costs = Costs { hrtick_ns: 20_000, ..Costs::ZERO };
+    let costs = Costs { hrtick_ns: 21_000, block_switch_ns: 8_000, ..Costs::ZERO };
     let found = turns("linux-7.2", &workload, costs, until);
-    assert_eq!(found, "0A 0.705000B 1.410000C 2.115000A 2.820000B");
+    assert_eq!(found, "0A 0.714000B 1.428000C 2.142000A 2.856000B");
+    let sleeper = task("sleeper", nice(0), bursts(1, 100_000, 100 * MS));
+    let hog = || task("hog", nice(0), endless());
+    let after = Workload::new("slices", vec![sleeper, hog(), hog()]);
+    let found = turns("linux-7.2", &after, costs, until);
+    assert_eq!(found, "0A 0.121000B 0.835000C 1.549000B 2.263000C 2.977000B");
     // From its expiry to the switch the slice goes on, and what is used of the next one is lost.
     let later = Costs { hrtick_resched_ns: 10_000, ..costs };
     let found = turns("linux-7.2", &workload, later, until);
-    assert_eq!(found, "0A 0.715000B 1.430000C 2.145000A 2.850000B");
+    assert_eq!(found, "0A 0.724000B 1.448000C 2.172000A 2.886000B");
     // What it takes is CPU time of the task.
     let workload = Workload::new("slices", vec![task("hog", nice(0), burst(600_000)); 2]);
-    assert_eq!(turns("linux-7.2", &workload, costs, None), "0A 0.620000B 1.220000-");
+    let costs = Costs { block_switch_ns: 0, ..costs };
+    assert_eq!(turns("linux-7.2", &workload, costs, None), "0A 0.621000B 1.221000-");
     let plain = turns("linux-7.1", &workload, costs, None);
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }

@@ -17,7 +17,10 @@ use schedlab_model::{CpuId, Machine, Nanos};
 
 /// The timer's time counts from this part of [`schedlab_model::Costs::hrtick_ns`] on: the kernel
 /// reads the clock before it sets the timer (`hrtick_schedule_exit`).
-const HRTICK_PART: Nanos = 4;
+const fn before_timer_ns(hrtick_ns: Nanos) -> Nanos {
+    hrtick_ns * 2 / 3
+}
+
 /// Least time (ns) from start to expiry.
 const DELAY_MIN: Nanos = 10_000;
 /// A running timer is kept if it expires this close (ns) to the new time (7.1).
@@ -97,8 +100,7 @@ impl Hrticks {
 
     /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
-        let before_ns = core.work.leave_ns.saturating_add(core.hrtick_ns / HRTICK_PART);
-        let begins = core.now.saturating_add(before_ns);
+        let begins = core.now.saturating_add(before_timer_ns(core.hrtick_ns));
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)
