@@ -354,9 +354,7 @@ impl Launcher<'_> {
         for index in 0..count {
             let (pid, spec) = self.who(index);
             let attr = self.plan.attr(spec);
-            if self.gathers() {
-                self.let_go(pid, spec);
-            }
+            self.let_go(pid, spec)?;
             let set = if self.plan.tasks_set_own && attr::check_set(pid, attr).is_ok() {
                 Ok(())
             } else {
@@ -399,15 +397,13 @@ impl Launcher<'_> {
             let mut look_ns = LOOK_NS;
             while !procfs::is_sleeping(pid) {
                 if sys::monotonic_ns() > deadline {
-                    self.let_go(pid, spec);
+                    self.let_go(pid, spec)?;
                     return Ok(false);
                 }
                 self.pause(look_ns)?;
                 look_ns = (2 * look_ns).min(LOOK_NS_MAX);
             }
-            if self.gathers() {
-                self.let_go(pid, spec);
-            }
+            self.let_go(pid, spec)?;
         }
         Ok(true)
     }

@@ -82,9 +82,16 @@ impl Launcher<'_> {
         own.iter().last().map_or(own, CpuMask::only)
     }
 
-    /// Lets a task of description `spec`, which sleeps, use all its CPUs.
-    pub(super) fn let_go(&self, pid: u32, spec: u32) {
-        let _ = sys::sched_setaffinity(pid, &self.own_cpus(spec));
+    /// Lets a task of description `spec`, which sleeps, use all its CPUs, if it was kept on one.
+    ///
+    /// # Errors
+    /// The kernel refuses it. The task would stay on one CPU, and nobody would know.
+    pub(super) fn let_go(&self, pid: u32, spec: u32) -> Result<(), Stop> {
+        if !self.gathers() {
+            return Ok(());
+        }
+        let set = sys::sched_setaffinity(pid, &self.own_cpus(spec));
+        set.map_err(|error| self.failed_task(spec, &format!("setting its CPUs: {error}")))
     }
 
     /// Waits until nothing is left to do for exits, if the pace asks for calm.
