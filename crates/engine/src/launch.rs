@@ -53,8 +53,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// How long the wake-up of `task` takes the launcher. An idle CPU queues the task itself; on a
-    /// busy one the launcher does it, on another one with the lock of its queue.
+    /// How long the wake-up of `task` takes the launcher. An idle CPU queues the task itself: 10 us
+    /// in a guest, where a plain wake-up takes 7 us. On its own CPU the launcher queues it, 14 us,
+    /// on another busy one with the lock of its queue, 20 to 26 us.
     fn launch_took(&self, task: TaskId) -> Nanos {
         let cpu = self.core.task(task).cpu;
         let halves = match self.core.rq(cpu).curr {
