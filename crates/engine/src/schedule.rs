@@ -38,8 +38,12 @@ impl<S: TraceSink> Engine<'_, S> {
             self.pull_before_pick(cpu, prev);
         }
         let mut next = self.at_clock(|engine| engine.pick(cpu));
-        if next.is_none() && self.newidle_balance(cpu) {
+        while next.is_none() && self.newidle_balance(cpu) {
             next = self.pick_again(cpu);
+            // A sleeper whose dequeue was delayed leaves its queue when it is picked.
+            if self.core.rq(cpu).nr_running > 0 {
+                break;
+            }
         }
         self.core.clear_resched(cpu);
         self.drain();

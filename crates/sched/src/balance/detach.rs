@@ -272,12 +272,11 @@ impl Balancer {
                 fair.tasks_move_to_head(task);
                 continue;
             }
-            if fair.detach_task(core, task, src, attempt.dst) {
-                attempt.imbalance -= size as i64;
-                detached.push(task);
-                if attempt.is_newly_idle() {
-                    break;
-                }
+            fair.detach_task(core, task, src, attempt.dst);
+            attempt.imbalance -= size as i64;
+            detached.push(task);
+            if attempt.is_newly_idle() {
+                break;
             }
         }
         self.note(StepKind::Examined, src, || {
@@ -414,9 +413,8 @@ impl Balancer {
             let mut candidate = fair.tasks_tail(cpu);
             while let Some(task) = candidate {
                 candidate = fair.tasks_before(task);
-                if self.can_migrate(core, fair, &mut attempt, task, cpu)
-                    && fair.detach_task(core, task, cpu, target)
-                {
+                if self.can_migrate(core, fair, &mut attempt, task, cpu) {
+                    fair.detach_task(core, task, cpu, target);
                     self.attach(core, fair, &attempt, task);
                     self.domain_state(&attempt).nr_balance_failed = 0;
                     break;

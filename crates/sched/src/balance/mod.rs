@@ -124,9 +124,8 @@ pub trait FairQueues {
     }
 
     /// Removes waiting `task` from `from` and assigns it to `to`, without queueing it there
-    /// (detach_task). Returns false if the task only slept with a delayed dequeue. The dequeue is
-    /// then complete, and there is no task to move.
-    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool;
+    /// (detach_task). The dequeue of a sleeper that is delayed stays so.
+    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId);
 
     /// Queues detached `task` on `to` (attach_task). With `preempt` it requests a reschedule if the
     /// task should run before the running one. Without it, `to` is about to pick.

@@ -151,15 +151,9 @@ impl FairQueues for FairClass {
         self.bandwidth.is_some() && self.is_hierarchy_throttled(self.queue_of(core, task, cpu))
     }
 
-    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool {
-        let e = self.task_entity(task);
-        if self.ent(e).delayed {
-            self.complete_delayed(core, from, e);
-            return false;
-        }
+    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) {
         self.dequeue_task_fair(core, from, task, DequeueFlags::NONE);
         core.set_task_cpu(task, to);
-        true
     }
 
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool) {

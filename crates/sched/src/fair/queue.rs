@@ -273,7 +273,9 @@ impl FairClass {
             self.add_to_limbo(e);
             return;
         }
-        self.util_est_enqueue(cpu, e);
+        if flags.wakeup || !self.ent(e).delayed {
+            self.util_est_enqueue(cpu, e);
+        }
         if self.rules.is_eevdf() && self.is_at_root(e) && !self.is_queued_or_runs(e) {
             self.enqueue_at_root(core, cpu, e, flags);
         } else {
@@ -395,7 +397,9 @@ impl FairClass {
             self.leave_limbo(e);
             return true;
         }
-        self.util_est_dequeue(cpu, e, sleep);
+        if sleep || !self.ent(e).delayed {
+            self.util_est_dequeue(cpu, e, sleep);
+        }
         // A queued sleeper with a delayed dequeue leaves for good (change of class or affinity,
         // exit): complete its dequeue.
         let delayed = sleep && self.ent(e).delayed;

@@ -284,7 +284,7 @@ impl Kernel {
     fn schedule(&mut self, cpu: CpuId) {
         let prev = self.core.rq(cpu).curr;
         let mut next = self.class.pick_task(&mut self.core, cpu);
-        if next.is_none() && self.class.newidle_balance(&mut self.core, cpu) {
+        while next.is_none() && self.class.newidle_balance(&mut self.core, cpu) {
             next = self.class.pick_task(&mut self.core, cpu);
         }
         self.core.clear_resched(cpu);
