@@ -122,7 +122,7 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert!(self.core.rq(cpu).curr.is_some(), "idle CPU {cpu} has no burst to extend");
         let is_wall_bound = self.wall_until(cpu).is_some();
         let end = match &mut self.cpus.pace {
-            // It spins for a lock, and its burst is put away.
+            // It keeps its task for a moment, and its burst is put away.
             Some(_) if self.clock.burst_ends.get(cpu) == Nanos::MAX => Nanos::MAX,
             Some(pace) if !is_wall_bound => pace.extend(cpu, ns),
             _ => self.clock.burst_ends.get(cpu).saturating_add(ns),
@@ -160,8 +160,9 @@ impl<S: TraceSink> Engine<'_, S> {
             let Some(curr) = self.core.rq(sibling).curr.filter(|_| sibling != cpu) else {
                 continue;
             };
-            // One that spins for a lock has put its burst away.
-            if self.locks.as_ref().is_some_and(|locks| locks.spins(sibling)) {
+            // One that keeps its task for a moment has put its burst away.
+            let spins = self.locks.as_ref().is_some_and(|locks| locks.spins(sibling));
+            if spins || self.searches.as_ref().is_some_and(|searches| searches.runs(sibling)) {
                 continue;
             }
             let in_kernel = self.cpus.kernel_mode.until(sibling).saturating_sub(now);

@@ -26,6 +26,8 @@ pub enum Due {
     ReturnToUser(CpuId),
     /// A CPU gets the lock of its run queue after waiting.
     LockTaken(CpuId),
+    /// A CPU has searched for tasks before its own leaves.
+    Searched(CpuId),
     /// A waker gets the lock of the run queue after waiting; the number of its wake-up.
     WakeTaken(u32),
 }
@@ -38,7 +40,10 @@ impl Due {
             | Self::Launch
             | Self::Wake(_)
             | Self::WakeTaken(_) => 0,
-            Self::ClassTimer { .. } | Self::ReturnToUser(_) | Self::LockTaken(_) => 1,
+            Self::ClassTimer { .. }
+            | Self::ReturnToUser(_)
+            | Self::LockTaken(_)
+            | Self::Searched(_) => 1,
         }
     }
 }

@@ -264,9 +264,9 @@ impl<S: TraceSink> Engine<'_, S> {
             let t = core.task(task);
             assert!(t.class < self.stack.len(), "task {task} is of class {}", t.class);
             assert!(!t.sched_delayed || t.on_rq, "task {task} is delayed on no queue");
-            // A CPU that spins to take its task off still has it.
+            // A CPU that spins or searches before it takes its task off still has it.
             let sleeps = t.state != TaskState::Running && !t.sched_delayed;
-            assert!(!(t.on_rq && sleeps) || self.is_spinning(t.cpu), "task {task} sleeps queued");
+            assert!(!(t.on_rq && sleeps) || self.keeps_task(t.cpu), "task {task} sleeps queued");
             let waits = self.tasks[task].waiting != Waiting::No;
             assert!(!waits || t.state != TaskState::Running, "task {task} waits and is runnable");
         }

@@ -14,6 +14,7 @@ use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
 use crate::launch::Launch;
 use crate::locks::Locks;
+use crate::newidle::Searches;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::rt_limit::RtLimit;
@@ -47,6 +48,8 @@ pub(crate) struct Engine<'a, S> {
     pub rt_limit: RtLimit,
     /// `Some` only if locks of run queues cost time on this machine.
     pub locks: Option<Locks>,
+    /// `Some` only if searches before going idle take time on this machine.
+    pub searches: Option<Searches>,
     /// Tasks of time 0 that the launcher has not woken yet.
     pub launch: Launch,
     /// `Some` only if exits and waits for children look through lists of tasks.
@@ -119,6 +122,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             rt_limit: RtLimit::of(config.options),
             launch: Launch::default(),
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
+            searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             core,
             stack,
@@ -217,6 +221,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.tells_vruntime
             || self.tells_queues
             || self.locks.is_some()
+            || self.searches.is_some()
             || self.walks.is_some()
             || self.stack.idle_watchers != 0;
         if self.watch.is_some() {
@@ -335,6 +340,12 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
                 Due::LockTaken(cpu) => {
                     self.lock_taken(cpu);
+                    if self.waits_in(Phase::Events) {
+                        return;
+                    }
+                }
+                Due::Searched(cpu) => {
+                    self.searched(cpu);
                     if self.waits_in(Phase::Events) {
                         return;
                     }

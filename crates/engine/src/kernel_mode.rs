@@ -105,7 +105,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// postponed.
     #[inline]
     pub(crate) fn puts_off(&mut self, cpu: CpuId) -> bool {
-        if self.locks.is_some() && self.is_spinning(cpu) {
+        if self.has_followers && self.keeps_task(cpu) {
             self.core.park_resched(cpu);
             return true;
         }

@@ -40,6 +40,7 @@ mod interrupts;
 mod kernel_mode;
 mod launch;
 mod locks;
+mod newidle;
 mod objects;
 mod observe;
 mod pace;

@@ -185,10 +185,12 @@ impl<S: TraceSink> Engine<'_, S> {
         self.outcome.lock_transfer_ns += taken.transfer_ns;
     }
 
-    /// Whether `cpu` spins for the lock of its run queue.
+    /// Whether `cpu` keeps a task that is about to leave: it spins for the lock of its run queue,
+    /// or searches for tasks.
     #[inline]
-    pub(crate) fn is_spinning(&self, cpu: CpuId) -> bool {
+    pub(crate) fn keeps_task(&self, cpu: CpuId) -> bool {
         self.locks.as_ref().is_some_and(|locks| locks.spins(cpu))
+            || self.searches.as_ref().is_some_and(|searches| searches.runs(cpu))
     }
 
     /// Whether `cpu` must spin before its pick. If so, it spins while it runs its task, and picks
@@ -226,15 +228,20 @@ impl<S: TraceSink> Engine<'_, S> {
             assert!(spun, "CPU {cpu} gets a lock for which it does not spin");
             assert!(locks.granted[cpu.index()].is_some(), "CPU {cpu} got no lock");
         }
+        self.restart_kept(cpu);
+        self.schedule(cpu);
+    }
+
+    /// `cpu` is done with what it kept its task for, and the task has its burst again.
+    pub(crate) fn restart_kept(&mut self, cpu: CpuId) {
         if let Some(prev) = self.core.rq(cpu).curr {
             let rest = self.tasks[prev].remaining;
             self.start_owed_burst(cpu, prev, 0, rest);
         }
-        self.schedule(cpu);
     }
 
-    /// Whether `task` is woken while its CPU spins to take it off. It is then still running.
-    pub(crate) fn wakes_spinning(
+    /// Whether `task` is woken while its CPU keeps it to take it off. It is then still running.
+    pub(crate) fn wakes_kept(
         &mut self,
         task: TaskId,
         this_cpu: CpuId,

@@ -12,15 +12,19 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        if self.has_followers && self.is_held(cpu) {
-            return;
+        if self.has_followers {
+            if self.is_held(cpu) {
+                return;
+            }
+            self.search_is_used(cpu);
         }
         self.schedule_now(cpu);
     }
 
-    /// Whether `cpu` spins for a lock, or an agent must decide first.
+    /// Whether `cpu` searches for tasks, spins for a lock, or an agent must decide first.
     fn is_held(&mut self, cpu: CpuId) -> bool {
-        (self.locks.is_some() && self.must_spin(cpu))
+        (self.searches.is_some() && self.must_search(cpu))
+            || (self.locks.is_some() && self.must_spin(cpu))
             || (self.asking.is_some() && self.must_ask(cpu))
     }
 

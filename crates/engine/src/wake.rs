@@ -301,9 +301,10 @@ impl<S: TraceSink> Engine<'_, S> {
         waker: Option<TaskId>,
         sync: bool,
     ) {
-        if self.locks.is_some() {
+        if self.has_followers {
             let wake = LateWake { task, this_cpu, waker, sync };
-            if self.wakes_later(wake) {
+            let waits_for_lock = self.locks.is_some() && self.wakes_later(wake);
+            if waits_for_lock || (self.searches.is_some() && self.wakes_after_search(wake)) {
                 return;
             }
         }
@@ -318,7 +319,7 @@ impl<S: TraceSink> Engine<'_, S> {
         waker: Option<TaskId>,
         sync: bool,
     ) {
-        if self.locks.is_some() && self.wakes_spinning(task, this_cpu, waker) {
+        if self.has_followers && self.wakes_kept(task, this_cpu, waker) {
             return;
         }
         let exec = &mut self.tasks[task];

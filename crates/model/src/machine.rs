@@ -230,6 +230,11 @@ pub struct Costs {
     pub server_lead_fair_ns: Nanos,
     /// How much earlier it starts for each task of time 0 with policy FIFO or RR.
     pub server_lead_rt_ns: Nanos,
+    /// A search for tasks of other CPUs by one that is about to go idle, before its task has left.
+    /// The next cost comes on top.
+    pub newidle_ns: Nanos,
+    /// What such a search takes for each CPU that it compares.
+    pub newidle_cpu_ns: Nanos,
     /// 1,000 instructions of the programs of a scheduler for sched_ext, and of the functions of the
     /// kernel that they call. 0: programs take no time.
     pub bpf_kinsn_ns: Nanos,
@@ -358,6 +363,8 @@ impl Costs {
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
         server_lead_rt_ns: 0,
+        newidle_ns: 0,
+        newidle_cpu_ns: 0,
         bpf_kinsn_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
@@ -427,6 +434,8 @@ impl Costs {
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
         server_lead_rt_ns: 0,
+        newidle_ns: 0,
+        newidle_cpu_ns: 0,
         bpf_kinsn_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
@@ -460,7 +469,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 62] = [
+    pub const NAMES: [&'static str; 64] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -494,6 +503,8 @@ impl Costs {
         "server_lead_ns",
         "server_lead_fair_ns",
         "server_lead_rt_ns",
+        "newidle_ns",
+        "newidle_cpu_ns",
         "bpf_kinsn_ns",
         "fork_ns",
         "first_fork_ns",
@@ -560,6 +571,11 @@ impl Costs {
         self.lock_hold_ns > 0 || self.lock_transfer_ns > 0
     }
 
+    /// Whether the searches of CPUs that are about to go idle take time.
+    pub const fn has_newidle(&self) -> bool {
+        self.newidle_ns > 0 || self.newidle_cpu_ns > 0
+    }
+
     /// The cost called `name`, to be changed.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut Nanos> {
         Some(match name {
@@ -596,6 +612,8 @@ impl Costs {
             "server_lead_ns" => &mut self.server_lead_ns,
             "server_lead_fair_ns" => &mut self.server_lead_fair_ns,
             "server_lead_rt_ns" => &mut self.server_lead_rt_ns,
+            "newidle_ns" => &mut self.newidle_ns,
+            "newidle_cpu_ns" => &mut self.newidle_cpu_ns,
             "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,

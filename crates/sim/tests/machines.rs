@@ -55,7 +55,7 @@ fn guests_of_one_and_of_several_cpus_have_equal_costs() {
         let costs = spec.kernel_costs.iter_mut().map(|(_, costs)| costs);
         for costs in costs.chain([&mut spec.machine.costs]) {
             (costs.idle_tick_ns, costs.fork_ns, costs.exit_ns) = (0, 0, 0);
-            costs.release_ns = 0;
+            (costs.release_ns, costs.newidle_ns, costs.newidle_cpu_ns) = (0, 0, 0);
         }
         // With one CPU the launcher wakes the first tasks before time 0.
         spec.machine.threads.retain(|thread| thread.name != "schedlab-launch");

@@ -31,6 +31,7 @@ mod late_timers;
 mod launch;
 mod locks;
 mod machine;
+mod newidle;
 mod objects;
 mod passed_ticks;
 mod queue_costs;

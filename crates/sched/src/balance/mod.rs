@@ -237,9 +237,11 @@ pub struct BalanceOptions {
     pub migration_cost: Nanos,
     /// Maximum number of tasks examined in one attempt (`nr_migrate`, 32).
     pub nr_migrate: u32,
-    /// Modelled cost (ns) of one attempt of a CPU that is about to go idle. No CPU pays it; it
-    /// decides whether an attempt is worth the expected idle time.
+    /// What an attempt of a CPU that is about to go idle costs it (ns). It decides whether the next
+    /// one is worth the expected idle time.
     pub newidle_cost: Nanos,
+    /// What it costs in addition for each CPU of the domain (ns).
+    pub newidle_cpu_cost: Nanos,
 }
 
 /// Recent success of the attempts of a CPU about to go idle (from 7.0 on).
@@ -254,11 +256,14 @@ struct NewidleRecord {
     ratio: u32,
     /// Time of the last update.
     renewed_at: Nanos,
+    /// The draw of the next attempt, if it was needed before it.
+    foreseen: Option<Option<u32>>,
 }
 
 impl NewidleRecord {
     /// The record of a new domain: it makes one half of the attempts (sd_init).
-    const NEW: Self = Self { calls: 512, successes: 256, ratio: 512, renewed_at: 0 };
+    const NEW: Self =
+        Self { calls: 512, successes: 256, ratio: 512, renewed_at: 0, foreseen: None };
 }
 
 /// The variable state of a domain for one CPU (`struct sched_domain`).

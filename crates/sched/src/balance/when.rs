@@ -8,9 +8,9 @@
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
 
 use super::detach::Activity;
-use super::{BalanceFeatures, Balancer, FairQueues, NewidleRecord};
+use super::{BalanceFeatures, BalanceOptions, Balancer, FairQueues, NewidleRecord};
 use crate::boundary::core::Core;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Jiffies between two attempts (get_sd_balance_interval).
 fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 {
@@ -211,6 +211,81 @@ impl Balancer {
         pulled
     }
 
+    /// How many CPUs `cpu` will compare before it goes idle, now that `prev` leaves it; none if it
+    /// draws that it does not search. `None`: it has other tasks, or a search is not worth it.
+    pub fn foresee_newidle(
+        &mut self,
+        core: &mut Core,
+        fair: &impl FairQueues,
+        cpu: CpuId,
+        prev: TaskId,
+    ) -> Option<u32> {
+        let rq = core.rq(cpu);
+        let nr_left = rq.nr_running.saturating_sub(fair.h_nr_delayed(cpu));
+        if rq.curr != Some(prev) || nr_left > 1 || self.is_pushing(cpu) {
+            return None;
+        }
+        let (mut spent, mut nr_cpus) = (0, None);
+        for position in 0..self.domains.of_cpu(cpu).len() {
+            if !self.newidle_is_worth(fair, cpu, position, spent) {
+                break;
+            }
+            let drawn = self.newidle_draw(core, cpu, position);
+            self.cpus[cpu.index()].domains[position].newidle.foreseen = Some(drawn);
+            let nr_compared = nr_cpus.get_or_insert(0);
+            if drawn.is_some() {
+                spent += self.newidle_cost(cpu, position);
+                *nr_compared += self.nr_compared(core, fair, cpu, position);
+            }
+        }
+        nr_cpus
+    }
+
+    /// How many CPUs a search of `cpu` in a domain compares. If it may take no task of the busiest
+    /// one, it compares the others again.
+    fn nr_compared(&self, core: &Core, fair: &impl FairQueues, cpu: CpuId, position: usize) -> u32 {
+        let Some(domain) = self.domains.iter(cpu).nth(position) else { return 0 };
+        let crowded = domain.span.iter().filter(|from| core.rq(*from).nr_running > 1);
+        let (mut nr_compared, mut nr_left) = (domain.weight, domain.weight);
+        for from in crowded {
+            let tasks =
+                std::iter::successors(fair.tasks_tail(from), |task| fair.tasks_before(*task));
+            if tasks.into_iter().any(|task| core.task(task).cpus_allowed.contains(cpu)) {
+                return domain.weight;
+            }
+            nr_left -= 1;
+            nr_compared += nr_left;
+        }
+        nr_compared
+    }
+
+    fn domain_weight(&self, cpu: CpuId, position: usize) -> u32 {
+        self.domains.iter(cpu).nth(position).map_or(0, |domain| domain.weight)
+    }
+
+    /// What an attempt in a domain is taken to cost (ns).
+    fn newidle_cost(&self, cpu: CpuId, position: usize) -> Nanos {
+        /// On machines where attempts cost nothing.
+        const ASSUMED: Nanos = 2_000;
+        let BalanceOptions { newidle_cost, newidle_cpu_cost, .. } = self.options;
+        match newidle_cost + newidle_cpu_cost * Nanos::from(self.domain_weight(cpu, position)) {
+            0 => ASSUMED,
+            cost => cost,
+        }
+    }
+
+    /// Whether some CPU has too many tasks, and the expected idle time exceeds the cost.
+    fn newidle_is_worth(
+        &self,
+        fair: &impl FairQueues,
+        cpu: CpuId,
+        position: usize,
+        spent: Nanos,
+    ) -> bool {
+        let state = &self.cpus[cpu.index()].domains[position];
+        self.overload && fair.avg_idle(cpu) >= spent + state.max_newidle_lb_cost
+    }
+
     fn newidle_domains(
         &mut self,
         core: &mut Core,
@@ -224,10 +299,7 @@ impl Balancer {
             let due = self.cpus[cpu.index()].domains[position].last_balance
                 + self.interval(core, cpu, position, false);
             *next_balance = (*next_balance).min(due);
-            let state = &self.cpus[cpu.index()];
-            if !self.overload
-                || fair.avg_idle(cpu) < spent + state.domains[position].max_newidle_lb_cost
-            {
+            if !self.newidle_is_worth(fair, cpu, position, spent) {
                 break;
             }
             if position == 0 {
@@ -237,7 +309,7 @@ impl Balancer {
             let pulled = self
                 .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
                 .is_some_and(|moved| moved);
-            let cost = self.options.newidle_cost;
+            let cost = self.newidle_cost(cpu, position);
             spent += cost;
             if self.options.features.ni_random {
                 let successes = if pulled { stands_for } else { 0 };
@@ -263,6 +335,9 @@ impl Balancer {
     fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
         let BalanceFeatures { ni_random, ni_rate, .. } = self.options.features;
         let record = &mut self.cpus[cpu.index()].domains[position].newidle;
+        if let Some(drawn) = record.foreseen.take() {
+            return drawn;
+        }
         if !ni_random || record.ratio >= RATIO_SCALE {
             return Some(1);
         }

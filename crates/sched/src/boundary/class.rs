@@ -230,6 +230,13 @@ pub trait SchedClass: Explain + Send {
         false
     }
 
+    /// How many CPUs [`SchedClass::newidle_balance`] will compare, now that `prev` leaves `cpu`.
+    /// `None`: the CPU has other tasks, or does not search. Asked on machines whose searches take
+    /// time, which passes before `prev` has left. Default: `None`.
+    fn foresee_newidle(&mut self, _core: &mut Core, _cpu: CpuId, _prev: TaskId) -> Option<u32> {
+        None
+    }
+
     /// Called after a reschedule of `cpu` if the class has requested it before
     /// ([`Core::queue_balance_callback`]): may push tasks away, as RT does. Default: nothing.
     fn balance_callback(&mut self, _core: &mut Core, _cpu: CpuId) {}

@@ -152,7 +152,8 @@ impl FairClass {
             features: rules.features.balance,
             migration_cost: tunables.migration_cost_ns,
             nr_migrate: tunables.nr_migrate,
-            newidle_cost: 2_000,
+            newidle_cost: machine.costs.newidle_ns,
+            newidle_cpu_cost: machine.costs.newidle_cpu_ns,
         };
         let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
         let bandwidth = Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus);
@@ -539,6 +540,10 @@ impl SchedClass for FairClass {
 
     fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         self.with_balancer(|balancer, fair| balancer.newidle(core, fair, cpu))
+    }
+
+    fn foresee_newidle(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId) -> Option<u32> {
+        self.with_balancer(|balancer, fair| balancer.foresee_newidle(core, fair, cpu, prev))
     }
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
