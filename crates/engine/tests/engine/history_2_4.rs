@@ -120,16 +120,25 @@ fn section_2_9_a_sleeper_saves_ticks_and_preempts() {
     assert_eq!(turns(&run), "B24+5ms A10+5ms B12 A1");
 }
 
-/// Released at 205 ms beside a hog, which has begun an epoch every 6 ticks: a forked task starts
-/// with 6 ticks, one that existed and is woken (wake_up_process) has saved 11.
+/// Next to a hog, which begins an epoch every 6 ticks, a task that the launcher wakes has the 6
+/// ticks of nice 0 until the first epoch, then 9, 10, 11 and 11 (half of what it had, and 6). One
+/// that it forks has 6. It has more than the hog, and runs until the tick that uses up the last.
 #[test]
 fn a_task_that_the_launcher_wakes_has_slept_through_the_epochs() {
-    for (release, expected) in
-        [(Release::Fork, "A20+5ms B5+5ms A"), (Release::Wakeup, "A20+5ms B10+5ms A")]
-    {
-        let late = TaskSpec { release, release_ns: Amount::Constant(205 * MS), ..hog("B", 0) };
-        let run = simulate(vec![hog("A", 0), late], IN_ORDER, 36);
-        assert!(turns(&run).starts_with(expected), "{release:?}: {}", turns(&run));
+    for (release_ms, saved) in [(55, 6), (65, 9), (125, 10), (185, 11), (245, 11)] {
+        for (release, ticks) in [(Release::Wakeup, saved), (Release::Fork, 6)] {
+            let release_ns = Amount::Constant(release_ms * MS);
+            let late = TaskSpec { release, release_ns, ..hog("B", 0) };
+            // An equal number of ticks preempts only if the hog has used two of its own.
+            let preempts = ticks > 6 || release_ms == 55;
+            let first = if preempts { release_ms / 10 } else { release_ms / 60 * 6 + 6 };
+            let run = simulate(vec![hog("A", 0), late], IN_ORDER, first + ticks + 1);
+            let expected = match preempts {
+                true => format!("A{first}+5ms B{}+5ms A1", ticks - 1),
+                false => format!("A{first} B{}", ticks + 1),
+            };
+            assert_eq!(turns(&run), expected, "{release:?} at {release_ms} ms");
+        }
     }
 }
 

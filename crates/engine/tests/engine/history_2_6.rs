@@ -74,21 +74,26 @@ fn sleepers_that_are_due_at_a_tick_wake_after_it_before_2_6_24() {
     }
 }
 
-/// B is released beside a hog. Forked, it waits for the end of the hog's slice. Woken, it has slept
-/// since the start of the run, which makes it interactive (wake_up_process).
+/// B is released while a hog runs. Forked, it waits for the end of the hog's slice. Woken, it has
+/// slept since the start of the run (wake_up_process): 30 ms give it a bonus of 2 in 2.6.0 and of 3
+/// in 2.6.11, which multiply them by 10, and none in 2.6.22. 550 ms make it interactive.
 #[test]
 fn a_task_that_the_launcher_wakes_has_slept_since_the_start() {
-    for (scheduler, forked, woken) in [
-        (FIRST, "A612 B102", "A550 B164"),
-        ("linux-2.6.11", "A600 B100", "A550 B164"),
+    for (scheduler, release_ms, forked, woken) in [
+        (FIRST, 30, "A102 B102", "A30 B102 A72"),
+        ("linux-2.6.11", 30, "A100 B100", "A30 B100 A70"),
+        ("linux-2.6.22", 30, "A100 B100", "A100 B100"),
+        (FIRST, 550, "A612 B102", "A550 B164"),
+        ("linux-2.6.11", 550, "A600 B100", "A550 B164"),
         // Here a sleep counts once only: enough to preempt, not to keep the CPU.
-        ("linux-2.6.22", "A600 B100", "A550 B100 A50"),
+        ("linux-2.6.22", 550, "A600 B100", "A550 B100 A50"),
     ] {
         for (release, expected) in [(Release::Fork, forked), (Release::Wakeup, woken)] {
-            let late = TaskSpec { release, release_ns: Amount::Constant(550 * MS), ..hog("B", 0) };
+            let release_ns = Amount::Constant(release_ms * MS);
+            let late = TaskSpec { release, release_ns, ..hog("B", 0) };
             let until = expected.split(' ').map(|turn| turn[1..].parse::<u64>().unwrap()).sum();
             let text = turns(scheduler, vec![hog("A", 0), late], until);
-            assert_eq!(text, expected, "{scheduler}, {release:?}");
+            assert_eq!(text, expected, "{scheduler}, {release:?} at {release_ms} ms");
         }
     }
 }
