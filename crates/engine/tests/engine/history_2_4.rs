@@ -142,6 +142,18 @@ fn a_task_that_the_launcher_wakes_has_slept_through_the_epochs() {
     }
 }
 
+/// A task with 6 ticks preempts a hog with 4. Due at the tick that leaves the hog 4, it wakes after
+/// that tick (in 2.4 the bottom half of timers follows it), and so finds 4, not 5.
+#[test]
+fn a_sleeper_that_is_due_at_a_tick_wakes_after_it() {
+    for (release_ms, expected) in [(10, "A6 B6"), (20, "A2 B6 A4")] {
+        let release_ns = Amount::Constant(release_ms * MS);
+        let late = TaskSpec { release_ns, ..hog("B", 0) };
+        let run = simulate(vec![hog("A", 0), late], IN_ORDER, 12);
+        assert_eq!(turns(&run), expected, "at {release_ms} ms");
+    }
+}
+
 #[test]
 fn section_2_11_yielders_take_turns_and_lose_to_a_hog() {
     let yielder = ProgramBuilder::new()
