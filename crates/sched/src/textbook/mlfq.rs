@@ -25,6 +25,12 @@
 //! quantum that ends with the burst is used up; and a boost moves the tasks of queue 0 first, then
 //! those of the worst queue up to the second-best, running ones at their place among them, each
 //! with a whole quantum. Such a boost costs O(tasks).
+//!
+//! With `wake-to head` (option -I of mlfq.py) a task that wakes goes to the head of its queue and
+//! preempts a task of the same queue. The preempted task keeps the place that it had when its turn
+//! began: before the tasks that waited then, behind those that have woken since. Of several CPUs
+//! the one whose turn began first is preempted. A task that arrives for the first time goes to the
+//! tail.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -117,10 +123,20 @@ const TUNABLES: &[Tunable] = &[
         "what textbooks leave open (simultaneous events, the order of a boost): as described for \
            this scheduler, or as in OSTEP's simulator mlfq.py",
     ),
+    Tunable::new(
+        "wake-to",
+        TunableKind::words(&["tail", "head"]),
+        0,
+        "end of its queue at which a task that wakes is put; at the head it also preempts a task \
+           of the same queue",
+    ),
 ];
 
 /// Distance of places at the tail of queues with `conventions ostep`, so that others fit between.
 const SPREAD: i64 = 1 << 20;
+
+/// Number of ranks of a queue with `wake-to head`, which must exceed twice the turns of a run.
+const RANKS_OF_QUEUE: u64 = 1_000_000_000_000;
 
 /// Registry entry.
 pub fn scheduler() -> Scheduler {
@@ -171,6 +187,10 @@ struct Standing {
     running_since: Option<Nanos>,
     /// The place to which a boost moves it when its turn ends (`conventions ostep`).
     boosted_to: Option<i64>,
+    /// A place at the head, taken when its last turn began (`wake-to head`); 0: it has not run.
+    turn_place: i64,
+    /// Whether it waits at the head because it woke, and has not been boosted since.
+    woke_to_head: bool,
 }
 
 /// The rules.
@@ -184,6 +204,7 @@ struct Mlfq {
     allotment: u32,
     /// Whether what textbooks leave open is as in OSTEP's mlfq.py.
     ostep: bool,
+    wakes_to_head: bool,
     sequence: Sequence,
     /// The time of the last arrivals, the place of the first of them, and the number of tasks that
     /// were queued before it at that time.
@@ -211,6 +232,7 @@ impl Mlfq {
             by_allotment: options.get("accounting") == 1,
             allotment: options.get("allotment") as u32,
             ostep: options.get("conventions") == 1,
+            wakes_to_head: options.get("wake-to") == 1,
             sequence: Sequence::default(),
             arrivals: (Nanos::MAX, 0, 0),
             standings: Vec::new(),
@@ -326,7 +348,11 @@ impl Mlfq {
                 None if pool.contains(task) => (standing.queue, standing.key.2),
                 None => continue,
             };
-            // A task that arrives at this very time is in queue 0 already, and comes last.
+            // A task that arrives at this very time is in queue 0 already, and comes last; or
+            // first, if it went to the head.
+            if standing.epoch == epoch && standing.woke_to_head {
+                continue;
+            }
             let group = match queue {
                 _ if standing.epoch == epoch => u8::MAX,
                 0 => 0,
@@ -344,6 +370,7 @@ impl Mlfq {
                 standing.boosted_to = Some(place);
                 ended.push(task);
             } else {
+                standing.woke_to_head = false;
                 standing.key = (standing.epoch, standing.queue, place);
                 let key = standing.key;
                 pool.rekey(task, key);
@@ -379,7 +406,10 @@ impl Discipline for Mlfq {
             self.standings[task.index()].epoch = self.epoch(core);
         }
         self.settle(core, task);
-        let place = self.arrive(core.now);
+        let has_run = self.standings[task.index()].turn_place != 0;
+        let to_head = self.wakes_to_head && flags.wakeup && has_run;
+        let place = if to_head { self.sequence.next_head() } else { self.arrive(core.now) };
+        self.standings[task.index()].woke_to_head = to_head;
         self.set_key(task, place);
     }
 
@@ -391,6 +421,7 @@ impl Discipline for Mlfq {
         }
         self.account(core, task, why, ran);
         let place = match why {
+            TurnEnd::Preempted if self.wakes_to_head => self.standings[task.index()].turn_place,
             TurnEnd::Preempted => self.sequence.next_head(),
             TurnEnd::Expired => self.expire(core.now),
             TurnEnd::Yielded | TurnEnd::Blocked => self.tail(),
@@ -419,7 +450,19 @@ impl Discipline for Mlfq {
     }
 
     fn rank(&self, core: &Core, task: TaskId) -> u64 {
-        u64::from(self.queue(core, task))
+        let queue = u64::from(self.queue(core, task));
+        if !self.wakes_to_head {
+            return queue;
+        }
+        // In one queue, a task that woke outranks those whose turns began before. Places at the
+        // head are negative and fall.
+        let standing = &self.standings[task.index()];
+        let place = match standing.running_since {
+            Some(_) => standing.turn_place,
+            None if standing.woke_to_head && standing.epoch == self.epoch(core) => standing.key.2,
+            None => 0,
+        };
+        queue * RANKS_OF_QUEUE + RANKS_OF_QUEUE / 2 - place.unsigned_abs()
     }
 
     fn quantum(&self, core: &Core, task: TaskId) -> Option<Nanos> {
@@ -433,8 +476,12 @@ impl Discipline for Mlfq {
 
     fn begin_turn(&mut self, core: &Core, task: TaskId, _left: Option<Nanos>) -> Option<Nanos> {
         self.settle(core, task);
-        self.standings[task.index()].running_since = Some(core.now);
-        let used = self.standings[task.index()].used;
+        let turn_place = if self.wakes_to_head { self.sequence.next_head() } else { 0 };
+        let standing = &mut self.standings[task.index()];
+        standing.running_since = Some(core.now);
+        standing.turn_place = turn_place;
+        standing.woke_to_head = false;
+        let used = standing.used;
         self.quantum(core, task).map(|whole| whole.saturating_sub(used))
     }
 

@@ -369,18 +369,22 @@ fn mlfq_allotment_of_several_quanta() {
     assert_eq!(run.gantt()[4..6], [(1, 8, 12), (2, 12, 16)]);
 }
 
+/// `mlfq` without a boost; its quanta are in units.
+fn mlfq(quanta: &[u64]) -> Experiment {
+    let experiment = Experiment::new("mlfq").set("queues", quanta.len() as u64).set("boost", 0);
+    quanta.iter().enumerate().fold(experiment, |experiment, (queue, quantum)| {
+        experiment.set(&format!("quantum-{queue}"), quantum * MS)
+    })
+}
+
+fn ostep(experiment: Experiment) -> Experiment {
+    experiment.set("conventions", 1)
+}
+
 /// The sequences are those of mlfq.py (ostep-homework, cpu-sched-mlfq) for the same jobs, which
 /// agreed with this model in 560 of 560 random cases.
 #[test]
 fn mlfq_with_the_conventions_of_ostep() {
-    let mlfq = |quanta: &[u64]| {
-        let experiment = Experiment::new("mlfq").set("queues", quanta.len() as u64).set("boost", 0);
-        quanta.iter().enumerate().fold(experiment, |experiment, (queue, quantum)| {
-            experiment.set(&format!("quantum-{queue}"), quantum * MS)
-        })
-    };
-    let ostep = |experiment: Experiment| experiment.set("conventions", 1);
-
     // -Q 4 -l 0,12,0:0,6,2 -i 4: at 10 the quantum of the first ends and the second returns.
     let io = || Job::at(0).run(2).sleep(4).run(2).sleep(4).run(2);
     let two = [job(0, 12), io()];
@@ -405,6 +409,78 @@ fn mlfq_with_the_conventions_of_ostep() {
     assert_eq!(ostep(boosted()).run(&three).gantt()[5..11], expected);
     let ours = boosted().run(&three).gantt();
     assert_eq!(ours[5..8], [(3, 14, 17), (1, 17, 19), (2, 19, 21)], "it goes on");
+}
+
+/// Option -I of mlfq.py, whose sequences these are too.
+#[test]
+fn mlfq_puts_tasks_that_wake_at_the_head() {
+    let head = |experiment: Experiment| ostep(experiment).set("accounting", 1).set("wake-to", 1);
+
+    // -Q 4 -l 0,12,0:0,6,2 -i 3: the second preempts the first, which keeps the rest of its
+    // quantum.
+    let io = Job::at(0).run(2).sleep(3).run(2).sleep(3).run(2);
+    let run = head(mlfq(&[4])).run(&[job(0, 12), io]);
+    let begin = [(1, 0, 4), (2, 4, 6), (1, 6, 9), (2, 9, 11)];
+    assert_eq!(run.gantt(), [&begin[..], &[(1, 11, 14), (2, 14, 16), (1, 16, 18)]].concat());
+
+    // -Q 10 -l 0,20,0:0,9,3:1,8,2 -i 2: the third preempts the second and is preempted by it.
+    let second = Job::at(0).run(3).sleep(2).run(3).sleep(2).run(3);
+    let third = Job::at(1).run(2).sleep(2).run(2).sleep(2).run(2).sleep(2).run(2);
+    let run = head(mlfq(&[10])).run(&[job(0, 20), second, third]);
+    let begin = [(1, 0, 10), (2, 10, 13), (3, 13, 15), (2, 15, 17), (3, 17, 19), (2, 19, 20)];
+    let then = [(1, 20, 21), (3, 21, 22), (2, 22, 25), (3, 25, 26), (1, 26, 28)];
+    assert_eq!(run.gantt(), [&begin[..], &then, &[(3, 28, 30), (1, 30, 37)]].concat());
+
+    // -Q 6,9 -l 0,20,0:0,20,0:0,6,3 -i 9 -B 24: at 24 the third returns, the quantum of the first
+    // in queue 1 ends, and a boost moves both others to queue 0, behind the third.
+    let third = Job::at(0).run(3).sleep(9).run(3);
+    let run = head(mlfq(&[6, 9])).set("boost", 24 * MS).run(&[job(0, 20), job(0, 20), third]);
+    let begin = [(1, 0, 6), (2, 6, 12), (3, 12, 15), (1, 15, 24), (3, 24, 27), (2, 27, 33)];
+    assert_eq!(run.gantt(), [&begin[..], &[(1, 33, 38), (2, 38, 46)]].concat());
+
+    // -Q 2,8 -l 0,20,0:0,6,3:15,2,0 -i 2: at 15 the second returns to the queue of the first, which
+    // the third preempts from queue 0.
+    let second = Job::at(0).run(3).sleep(2).run(3);
+    let run = head(mlfq(&[2, 8])).run(&[job(0, 20), second, job(15, 2)]);
+    let begin = [(1, 0, 2), (2, 2, 4), (1, 4, 12), (2, 12, 13), (1, 13, 15), (3, 15, 17)];
+    assert_eq!(run.gantt(), [&begin[..], &[(2, 17, 20), (1, 20, 28)]].concat());
+}
+
+#[test]
+fn mlfq_boosts_queue_0_behind_a_task_that_goes_to_the_head_at_that_time() {
+    let head = |experiment: Experiment| ostep(experiment).set("accounting", 1).set("wake-to", 1);
+
+    // -Q 3 -l 0,9,0:0,9,0:0,4,2 -i 4 -B 12 -I: at 12 the second, in queue 0, gets a whole quantum,
+    // and the third preempts it.
+    let third = Job::at(0).run(2).sleep(4).run(2);
+    let run = head(mlfq(&[3])).set("boost", 12 * MS).run(&[job(0, 9), job(0, 9), third]);
+    let begin = [(1, 0, 3), (2, 3, 6), (3, 6, 8), (1, 8, 11), (2, 11, 12), (3, 12, 14)];
+    assert_eq!(run.gantt(), [&begin[..], &[(2, 14, 17), (1, 17, 20), (2, 20, 22)]].concat());
+
+    // -Q 4,8 -l 0,30,0:0,8,4 -i 12 -B 10 -I: the second, asleep since before the boost at 10, is
+    // back at 20. Without -I the first, which is boosted, goes on until 24.
+    let second = Job::at(0).run(4).sleep(12).run(4);
+    let run = head(mlfq(&[4, 8])).set("boost", 10 * MS).run(&[job(0, 30), second]);
+    assert_eq!(run.gantt(), [(1, 0, 4), (2, 4, 8), (1, 8, 20), (2, 20, 24), (1, 24, 38)]);
+
+    // Two of them at once, which mlfq.py with its constant time of I/O cannot have.
+    let second = Job::at(0).run(4).sleep(12).run(4);
+    let third = Job::at(0).run(2).sleep(10).run(2);
+    let run = head(mlfq(&[4, 8])).set("boost", 10 * MS).run(&[job(0, 30), second, third]);
+    let begin = [(1, 0, 4), (2, 4, 8), (3, 8, 10), (1, 10, 20), (3, 20, 22), (2, 22, 26)];
+    assert_eq!(run.gantt(), [&begin[..], &[(1, 26, 42)]].concat());
+}
+
+/// Of two CPUs that of the older turn is taken, although the sleeper ran on the other one.
+#[test]
+fn mlfq_takes_the_cpu_of_the_oldest_turn_for_a_task_that_goes_to_the_head() {
+    let sleeper = Job::at(0).run(1).sleep(6).run(3);
+    let tasks = [sleeper, job(0, 20), job(2, 20)];
+    let run = mlfq(&[100]).set("wake-to", 1).cpus(2).run(&tasks);
+    assert_eq!(run.gantt(), [(1, 0, 1), (2, 0, 7), (3, 2, 22), (1, 7, 10), (2, 10, 23)]);
+    assert_eq!(run.pieces_of(0).iter().map(|piece| piece.cpu).collect::<Vec<_>>(), [0, 1]);
+    let run = mlfq(&[100]).cpus(2).run(&tasks);
+    assert_eq!(run.gantt(), [(1, 0, 1), (2, 0, 20), (3, 2, 22), (1, 20, 23)]);
 }
 
 #[test]
