@@ -381,8 +381,8 @@ fn ostep(experiment: Experiment) -> Experiment {
     experiment.set("conventions", 1)
 }
 
-/// The sequences are those of mlfq.py (ostep-homework, cpu-sched-mlfq) for the same jobs, which
-/// agreed with this model in 560 of 560 random cases.
+/// The sequences are those of mlfq.py (ostep-homework, cpu-sched-mlfq) for the same jobs.
+/// scripts/compare-ostep.py compares random ones.
 #[test]
 fn mlfq_with_the_conventions_of_ostep() {
     // -Q 4 -l 0,12,0:0,6,2 -i 4: at 10 the quantum of the first ends and the second returns.
