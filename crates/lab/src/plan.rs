@@ -475,7 +475,10 @@ impl Plan {
 }
 
 /// Shifts the start of a run: the seed draws one time by which all its tasks are released later.
-fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), StudyError> {
+///
+/// # Errors
+/// A start is drawn exponentially, so that it has no greatest value.
+pub fn shift_start(run: &mut PlannedRun, shift: &Shift, number: u32) -> Result<(), StudyError> {
     let [from, to] = shift.range()?;
     let request = &mut run.request;
     let mut stream = Stream::new(request.seed, Purpose::Experiment, number.into());

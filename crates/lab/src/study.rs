@@ -216,6 +216,12 @@ pub struct Shift {
 }
 
 impl Shift {
+    /// Starts that are 20 to 80 us later: another phase of the tick, the same workload.
+    pub fn usual(count: u32) -> Self {
+        let [from, to] = ["20us", "80us"].map(String::from);
+        Self { from, to, count, switch_jitter: None, other_boots: false }
+    }
+
     /// Maximum number of runs with each seed.
     const COUNT_MAX: u32 = 100;
 

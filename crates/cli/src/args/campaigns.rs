@@ -19,6 +19,7 @@ pub(super) const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare --host OTHER,FIFO,nice=5 --cpus 1 -- ./prime 10000
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
       --report report.html
+  schedlab compare hogs --scheduler linux-6.12 --vm 6.12 --machine guest-counted --repetitions 5
   schedlab compare experiment.toml --jobs 4 --output results/   (can be stopped and resumed)
   schedlab compare experiment.toml --dry-run
   schedlab compare --manifest results/manifest.json
@@ -67,7 +68,10 @@ pub struct CompareArgs {
     /// A number takes the first ones; a list names those of this machine.
     #[arg(long, value_name = "N|LIST", value_parser = crate::input::cpus)]
     pub cpus: Option<Cpus>,
-    /// Runs, each with the next seed [default: 1 simulated, 3 on this machine]
+    /// Runs, each with the next seed [default: 1, on this machine 3]
+    ///
+    /// Those of a kernel show how much it varies by itself, and whether its model is within that
+    /// range: 5 or more. In virtual machines all but the first also start 20 to 80 us later.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
     /// The workload.

@@ -12,7 +12,8 @@ use crate::machine;
 use crate::output::{Out, say};
 use crate::schedulers::{self, Schedulers};
 use schedlab_host::HostLane;
-use schedlab_lab::plan::PlannedRun;
+use schedlab_lab::plan::{self, PlannedRun};
+use schedlab_lab::study::Shift;
 use schedlab_lab::{ExecuteOptions, Experiment, Plan, View, execute};
 use schedlab_model::CpuMask;
 use schedlab_run::policy::Spec;
@@ -257,7 +258,17 @@ fn measured(args: &CompareArgs, named: &Named) -> CliResult<Vec<PlannedRun>> {
     for target in &args.vm {
         let target = policy::scheduler_of(LaneKind::Vm, target)?.0;
         let cpus = CpuMask::first(cpus(args));
-        runs.push(planned(args, named, LaneKind::Vm, &target, &Variant::default(), cpus, 0));
+        for repetition in 0..args.repetitions.unwrap_or(1) {
+            let variant = Variant::default();
+            let mut run = planned(args, named, LaneKind::Vm, &target, &variant, cpus, repetition);
+            // In counted time equal runs are identical. Another phase of the tick shows what the
+            // kernel varies by itself. A start without a greatest value stays as it is: seeds draw
+            // it.
+            if repetition > 0 {
+                let _ = plan::shift_start(&mut run, &Shift::usual(1), repetition);
+            }
+            runs.push(run);
+        }
     }
     if args.host.is_empty() {
         return Ok(runs);

@@ -5,7 +5,10 @@
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, Fitted, digits, duration, maybe_duration, number, or_dash, percent};
+use schedlab_lab::against::{MEASURES, Measure, ModelAndKernel};
 use schedlab_lab::answer::{Contender, answer};
+use schedlab_lab::plan::SHIFT;
+use schedlab_lab::twin::{Side, twin_of};
 use schedlab_lab::versus::{Versus, measures_default, words_of};
 use schedlab_metrics::stats::Summary;
 use schedlab_metrics::{Measures, ModelCounters, TaskMeasures, Unit};
@@ -254,7 +257,17 @@ impl Expectations {
 struct Row<'t> {
     lane: Origin,
     label: String,
+    /// Settings that differ between runs, as [`Side`] has them.
+    variant: Vec<String>,
     runs: Vec<&'t RunResult>,
+}
+
+impl Row<'_> {
+    /// The settings that kernels have too: tunables and policies belong to models.
+    fn workload(&self) -> Vec<&String> {
+        let is_own = |part: &&String| !part.starts_with("set.") && !part.starts_with("policy=");
+        self.variant.iter().filter(is_own).collect()
+    }
 }
 
 /// Groups repetitions in order of first appearance. The label of a group names the settings that
@@ -265,23 +278,27 @@ fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
     let varied = varied(&runs);
     for run in runs {
         let mut label = scheduler_label(run);
+        let policy = run.parameters.get("policy").filter(|_| run.lane == LaneKind::Sim);
+        let mut variant: Vec<String> =
+            policy.map(|policy| format!("policy={policy}")).into_iter().collect();
         for name in &varied {
             if let Some(value) = run.parameters.get(name) {
+                variant.push(format!("{name}={value}"));
                 let name = name.strip_prefix("set.").unwrap_or(name);
                 label += &format!(" {name}={value}");
             }
         }
         match rows.iter_mut().find(|row| row.lane == run.lane && row.label == label) {
             Some(row) => row.runs.push(run),
-            None => rows.push(Row { lane: run.lane, label, runs: vec![run] }),
+            None => rows.push(Row { lane: run.lane, label, variant, runs: vec![run] }),
         }
     }
     rows
 }
 
 /// Names of the parameters that differ between runs. It omits the policy, which is in each label,
-/// and a command's nice value, which is in the name of its variant. A tunable also differs if only
-/// some runs have it.
+/// a command's nice value, which is in the name of its variant, and a repetition's shifted start. A
+/// tunable also differs if only some runs have it.
 fn varied(runs: &[&RunResult]) -> Vec<String> {
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.parameters.keys()).collect();
     let differs = |name: &&String| {
@@ -291,7 +308,7 @@ fn varied(runs: &[&RunResult]) -> Vec<String> {
         let first = values.next();
         values.any(|value| Some(value) != first)
     };
-    let is_shown = |name: &&String| !matches!(name.as_str(), "policy" | "nice");
+    let is_shown = |name: &&String| !matches!(name.as_str(), "policy" | "nice" | SHIFT);
     names.into_iter().filter(is_shown).filter(differs).cloned().collect()
 }
 
@@ -353,6 +370,8 @@ pub struct Shown {
     tables: Vec<Fitted>,
     /// A line below the tables.
     note: Option<&'static str>,
+    /// Each model with its kernel: names, the table, how exact it is.
+    pairs: Vec<(String, Fitted, String)>,
 }
 
 impl Shown {
@@ -360,7 +379,11 @@ impl Shown {
     pub fn text(&self) -> String {
         let tables = self.tables.iter().map(Fitted::render).collect::<Vec<_>>().join("\n\n");
         let lines = [self.sentence.clone(), Some(tables), self.note.map(String::from)];
-        lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+        let pairs = self
+            .pairs
+            .iter()
+            .map(|(names, table, note)| Some(format!("\n{names}:\n{}\n{note}", table.render())));
+        lines.into_iter().chain(pairs).flatten().collect::<Vec<_>>().join("\n")
     }
 
     /// As Markdown of GitHub.
@@ -368,7 +391,12 @@ impl Shown {
         let sentence = self.sentence.as_ref().map(|s| format!("**{}**", table::markdown_text(s)));
         let tables = self.tables.iter().map(Fitted::markdown);
         let note = self.note.map(table::markdown_text);
-        sentence.into_iter().chain(tables).chain(note).collect::<Vec<_>>().join("\n\n")
+        let pairs = self.pairs.iter().flat_map(|(names, table, note)| {
+            let names = format!("**{}**", table::markdown_text(names));
+            [names, table.markdown(), table::markdown_text(&note.replace('\n', " "))]
+        });
+        let parts = sentence.into_iter().chain(tables).chain(note).chain(pairs);
+        parts.collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -414,14 +442,75 @@ pub fn compared<'t>(
         [] => measures_default().map(String::from).collect(),
         _ => columns.into_iter().map(|(_, measure)| measure).collect(),
     };
+    let pairs = models_and_kernels(&rows, is_list.then_some(&measures));
+    // Of a model and its kernel neither is the better one.
+    if rows.len() == 2 && !pairs.is_empty() {
+        return Ok(Shown { sentence: None, tables: vec![output], note: None, pairs });
+    }
     Ok(match versus(&rows, &measures) {
         Some(versus) => Shown {
             sentence: Some(versus.verdict(mean_text, digits)),
             tables: vec![ratios(&versus), output],
             note: versus.is_constant.then_some(CONSTANT),
+            pairs,
         },
-        None => Shown { sentence: best(rows), tables: vec![output], note: None },
+        None => Shown { sentence: best(rows), tables: vec![output], note: None, pairs },
     })
+}
+
+/// Each measured row with the row of its model: their names, a table of the measures `wanted` (or
+/// the usual ones), and how exact the comparison is.
+fn models_and_kernels(
+    rows: &[Row<'_>],
+    wanted: Option<&Vec<String>>,
+) -> Vec<(String, Fitted, String)> {
+    let variants: Vec<String> = rows.iter().map(|row| row.variant.join(", ")).collect();
+    let side = |index: usize| Side {
+        lane: rows[index].lane,
+        scheduler: &rows[index].runs[0].scheduler,
+        variant: &variants[index],
+        kernel: &rows[index].runs[0].machine.kernel,
+    };
+    let mut pairs = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let near: Vec<usize> =
+            (0..rows.len()).filter(|other| rows[*other].workload() == row.workload()).collect();
+        let sides: Vec<Side<'_>> = near.iter().map(|index| side(*index)).collect();
+        let Some(twin) = twin_of(&side(index), &sides) else { continue };
+        let model = &rows[near[twin]];
+        let measures: Vec<Measure<'_>> = match wanted {
+            Some(names) => names.iter().map(|name| Measure::named(name)).collect(),
+            None => MEASURES.into(),
+        };
+        let found = ModelAndKernel::of(measures, &model.runs, &row.runs);
+        if found.measures.is_empty() {
+            continue;
+        }
+        let kernel = format!("{} ({}, {})", row.label, row.lane, row.runs[0].machine.kernel);
+        let names = format!("{} against {kernel}", model.label);
+        pairs.push((names, against_table(&found), found.sentences().join("\n")));
+    }
+    pairs
+}
+
+/// A table with a line for each measure: the model, the kernel with its own range, their ratio.
+fn against_table(found: &ModelAndKernel<'_>) -> Fitted {
+    let heads =
+        ["measure", "model", "kernel", "kernel's own range", "model \u{f7} kernel", "model is"];
+    let mut output = Fitted::new(heads, 6);
+    for one in &found.measures {
+        let show = |value: f64| mean_text(one.measure.name, value);
+        let range = format!("{} .. {}", show(one.kernel.min), show(one.kernel.max));
+        output.add([
+            comfy_table::Cell::new(one.measure.words()),
+            number(show(one.model)),
+            number(show(one.kernel.median)),
+            number(or_dash(one.range().map(|_| range), |range| range)),
+            number(digits(one.ratio())),
+            comfy_table::Cell::new(one.place().name()),
+        ]);
+    }
+    output
 }
 
 /// The note about runs that differ in nothing but the seed.
@@ -550,6 +639,55 @@ mod tests {
         // Two values: mean 2 ms, deviation 1.414 ms, t(1) = 12.71, interval 12.71 ms.
         assert!(line.contains("2.000 ms \u{b1} 12.71 ms"), "{text}");
         assert!(text.lines().any(|line| line.contains("fcfs") && line.contains("5.000 us")));
+    }
+
+    fn measured(label: &str, turnaround_ns_mean: u64) -> RunResult {
+        let mut run = run(label, turnaround_ns_mean);
+        run.lane = LaneKind::Host.into();
+        run.machine.kernel = "6.18.44".into();
+        run
+    }
+
+    #[test]
+    fn a_model_has_its_place_in_the_range_of_its_kernel() {
+        let mut runs = vec![run("linux-6.12", 105_000_000), run("rr", 1)];
+        runs.extend([90_000_000, 100_000_000, 110_000_000].map(|ns| measured("OTHER", ns)));
+        let text = comparison(runs.iter(), &[]).unwrap();
+        assert!(text.contains("linux-6.12 against OTHER (host, 6.18.44):"), "{text}");
+        let line =
+            text.lines().find(|line| line.contains("105.0 ms") && line.contains("..")).unwrap();
+        for cell in ["mean turnaround", "100.0 ms", "90.00 ms .. 110.0 ms", "1.050", "inside"] {
+            assert!(line.contains(cell), "{cell}: {text}");
+        }
+        runs[0].measures.totals.turnaround_ns_mean = Some(111_000_000);
+        let text = comparison(runs.iter(), &[]).unwrap();
+        assert!(text.contains("OUTSIDE") && text.contains("median, in 0 of 1 measures"), "{text}");
+    }
+
+    #[test]
+    fn one_run_of_a_kernel_asks_for_more() {
+        let runs = [run("linux-6.12", 5), measured("OTHER", 5)];
+        let shown = compared(runs.iter(), &[]).unwrap();
+        assert!(shown.sentence.is_none(), "neither a model nor its kernel is the better one");
+        for text in [shown.text(), shown.markdown()] {
+            assert!(text.contains("unknown") && text.contains("--repetitions 5"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_meets_the_model_of_the_same_workload() {
+        let with = |mut run: RunResult, n: &str| {
+            run.parameters.insert("n".into(), n.into());
+            run
+        };
+        let runs = [
+            with(run("linux-6.12", 30_000_000), "1"),
+            with(run("linux-6.12", 70_000_000), "2"),
+            with(measured("OTHER", 80_000_000), "2"),
+        ];
+        let text = comparison(runs.iter(), &[]).unwrap();
+        assert!(text.contains("linux-6.12 n=2 against OTHER n=2 (host, 6.18.44):"), "{text}");
+        assert!(text.contains("0.875 ") && !text.contains("linux-6.12 n=1 against"), "{text}");
     }
 
     #[test]

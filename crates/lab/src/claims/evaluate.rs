@@ -84,6 +84,11 @@ fn disturbance(run: &RunResult) -> Option<&str> {
     Some(&warning.text)
 }
 
+/// Whether other processes or the hypervisor used the run's CPUs.
+pub(crate) fn is_disturbed(run: &RunResult) -> bool {
+    disturbance(run).is_some()
+}
+
 /// Values of a measure, one for each run.
 struct Sample {
     values: Vec<f64>,

@@ -31,6 +31,7 @@ mod verdict;
 pub use bounds::{Bounds, Lies};
 pub use compare::{KnobPoint, PairKind, PairResult, UnitResult};
 pub use derived::DERIVED;
+pub(crate) use evaluate::is_disturbed;
 pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::{Expr, MeasureRef};
 pub use fact::Fact;
