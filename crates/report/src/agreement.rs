@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far simulation and kernel agree. For each measure, the section shows every pair's ratio
-//! (simulated by measured), as dots on a logarithmic scale and as a table.
+//! How far simulation and kernel agree. For each measure, the section shows the model's value of
+//! every pair divided by the kernel's, as dots on a logarithmic scale and as a table. Bars show the
+//! range of the kernel's own runs.
 
-use crate::findings::{ratios, within};
+use crate::findings::{compared, within};
 use crate::html::escape;
 use crate::number::{plural, significant};
-use crate::pairs::{MEASURES, Pair};
+use crate::pairs::Pair;
 use crate::style::Styles;
+use schedlab_lab::against::{Against, MEASURES, Place};
 use std::fmt::Write as _;
+
+/// With more pairs than this, a measure shows dots without bars, which would overlap.
+const BARS_MAX: usize = 6;
 
 /// Writes the section as HTML.
 pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
@@ -18,14 +23,23 @@ pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
             be compared.</p>\n</section>\n";
         return out;
     }
+    exactness(&mut out, pairs);
+    let bars = match pairs.len() <= BARS_MAX {
+        true => {
+            " The bar around 1 is the range of the kernel's own runs, from the least to the \
+             greatest. A filled dot is inside of it or within 1\u{a0}% of 1, a hollow one is \
+             outside or its uncertainty is unknown."
+        }
+        false => "",
+    };
     let _ = writeln!(
         out,
         "<p>Each dot is one pair of a simulated and a measured configuration with the same \
-         workload, n and CPUs: {} in all. It stands at the ratio <em>simulated \u{f7} \
-         measured</em> of their means over repetitions; the grey band is 10\u{a0}% to either \
-         side of 1. The scale is logarithmic, so twice and half are equally far from 1. Dots at \
-         the edge lie beyond it. Pairs in which both times are below 0.1\u{a0}ms, or both counts \
-         below 10, are left out: their ratio says nothing about the policy.</p>",
+         workload, n and CPUs: {} in all. Its place is the ratio <em>simulated \u{f7} \
+         measured</em> of their medians over repetitions.{bars} The grey band is 10\u{a0}% to \
+         either side of 1. The scale is logarithmic, so twice and half are equally far from 1. \
+         Dots at the edge lie beyond it. Pairs in which both times are below 0.1\u{a0}ms, or both \
+         counts below 10, are left out: their ratio says nothing about the policy.</p>",
         plural(pairs.len(), "pair", "pairs")
     );
     strips(&mut out, pairs, styles);
@@ -34,13 +48,41 @@ pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
     out
 }
 
+/// Writes how exact each comparison is; of many, how many pairs have an uncertainty at all.
+fn exactness(out: &mut String, pairs: &[Pair<'_>]) {
+    if pairs.len() > BARS_MAX {
+        let repeated = pairs.iter().filter(|pair| pair.measured.runs.len() > 1).count();
+        let _ = writeln!(
+            out,
+            "<p>The kernel ran several times in {repeated} of {}: only there its own range is \
+             known.</p>",
+            plural(pairs.len(), "pair", "pairs")
+        );
+        return;
+    }
+    for pair in pairs {
+        let text = pair.all().sentences().join(" ");
+        let _ = writeln!(
+            out,
+            "<p class=\"exactness\"><strong>{}</strong>: {}</p>",
+            escape(&pair.label()),
+            escape(&text)
+        );
+    }
+}
+
 /// The upper end of the scale; its inverse is the lower end.
 fn reach(pairs: &[Pair<'_>]) -> f64 {
+    let ends = |against: Against<'_>| {
+        let bar = against.range().filter(|_| pairs.len() <= BARS_MAX);
+        [against.ratio()].into_iter().chain(bar.into_iter().flatten())
+    };
     let farthest = MEASURES
         .iter()
-        .flat_map(|measure| ratios(pairs, measure))
-        .filter(|(ratio, _)| *ratio > 0.0)
-        .map(|(ratio, _)| ratio.max(1.0 / ratio))
+        .flat_map(|measure| compared(pairs, measure))
+        .flat_map(|(against, _)| ends(against))
+        .filter(|ratio| *ratio > 0.0)
+        .map(|ratio| ratio.max(1.0 / ratio))
         .fold(1.0, f64::max);
     [1.5, 2.0, 4.0].into_iter().find(|reach| farthest <= *reach).unwrap_or(10.0)
 }
@@ -60,9 +102,9 @@ fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
         escape(&alternative(pairs))
     );
     for measure in &MEASURES {
-        let found = ratios(pairs, measure);
+        let found = compared(pairs, measure);
         if !found.is_empty() {
-            strip(out, measure.name, &found, reach, &kinds, styles);
+            strip(out, measure.words(), &found, reach, &kinds, styles);
         }
     }
     *out +=
@@ -87,20 +129,31 @@ fn ticks(reach: f64) -> &'static [f64] {
 fn alternative(pairs: &[Pair<'_>]) -> String {
     let mut text = String::from("Ratios simulated by measured.");
     for measure in &MEASURES {
-        let found = ratios(pairs, measure);
+        let found = compared(pairs, measure);
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
-            let (least, most) = (significant(least.0), significant(most.0));
-            let _ = write!(text, " {}: {least} to {most};", measure.name);
+            let (least, most) = (significant(least.0.ratio()), significant(most.0.ratio()));
+            let _ = write!(text, " {}: {least} to {most}{};", measure.words(), inside(&found));
         }
     }
     text
 }
 
-/// Draws one measure: a track with a dot for each pair of `found`.
+/// `, inside or equal in 2 of 3`, of the pairs whose kernel has a range; empty if none has.
+fn inside(found: &[(Against<'_>, &Pair<'_>)]) -> String {
+    let places = || found.iter().map(|(against, _)| against.place());
+    let agree = places().filter(|place| place.agrees()).count();
+    match places().filter(|place| *place != Place::Unknown).count() {
+        0 => String::new(),
+        known => format!(", inside or equal in {agree} of {known}"),
+    }
+}
+
+/// Draws one measure: a track with a dot for each pair of `found` and, if they are few, the ranges
+/// of the kernels.
 fn strip(
     out: &mut String,
     name: &str,
-    found: &[(f64, &Pair<'_>)],
+    found: &[(Against<'_>, &Pair<'_>)],
     reach: f64,
     kinds: &[String],
     styles: &Styles,
@@ -112,31 +165,62 @@ fn strip(
          <i class=\"band\" style=\"left:{low:.2}%;width:{:.2}%\"></i><i class=\"one\"></i>",
         high - low
     );
-    for (ratio, pair) in found {
+    let has_bars = found.len() <= BARS_MAX;
+    for (index, (against, pair)) in found.iter().enumerate() {
         let label = pair.label();
-        // Give each kind of pair its own height, so that dots of different kinds do not overlap.
+        // Each kind has its own height, and few pairs of one kind too, so that dots do not overlap.
         let kind = kinds.iter().position(|known| *known == label).unwrap_or(0);
-        let height = 8.0 + 84.0 * (kind as f64 + 0.5) / kinds.len() as f64;
+        let (row, rows) = match has_bars && kinds.len() < found.len() {
+            true => (index, found.len()),
+            false => (kind, kinds.len()),
+        };
+        let height = 8.0 + 84.0 * (row as f64 + 0.5) / rows as f64;
+        let colour = styles.of(pair.measured_config()).colour;
+        if let Some(ends) = against.range().filter(|_| has_bars) {
+            let [from, to] = ends.map(|end| place(end, reach));
+            let _ = write!(
+                out,
+                "<i class=\"range c{colour}\" style=\"left:{from:.2}%;width:{:.2}%;\
+                 top:{height:.0}%\"></i>",
+                to - from
+            );
+        }
+        let hollow = if has_bars && !against.place().agrees() { " hollow" } else { "" };
         let _ = write!(
             out,
-            "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" \
+            "<i class=\"dot c{colour}{hollow}\" style=\"left:{:.2}%;top:{height:.0}%\" \
              title=\"{}, n = {}, {}, {}: {}\"></i>",
-            styles.of(pair.measured_config()).colour,
-            place(*ratio, reach),
+            place(against.ratio(), reach),
             escape(&label),
             pair.measured.n,
             plural(pair.measured.cpus as usize, "CPU", "CPUs"),
             escape(&pair.group.result.experiment.name),
-            significant(*ratio),
+            ratio_text(against),
         );
     }
-    let _ = writeln!(
-        out,
-        "</span><span class=\"strip-note\">median {}, {} of {} within 10 %</span></div>",
-        significant(found[found.len() / 2].0),
-        within(found, 0.1),
-        found.len()
-    );
+    let middle = found[found.len() / 2].0;
+    let note = match found.len() {
+        1 => ratio_text(&middle),
+        count => format!(
+            "median {}, {} of {count} within 10 %{}",
+            significant(middle.ratio()),
+            within(found, 0.1),
+            inside(found)
+        ),
+    };
+    let _ = writeln!(out, "</span><span class=\"strip-note\">{note}</span></div>");
+}
+
+/// `1.05 (kernel 0.97 to 1.08: inside)`.
+fn ratio_text(against: &Against<'_>) -> String {
+    let ratio = significant(against.ratio());
+    match against.range() {
+        Some([low, high]) => {
+            let word = against.place().name();
+            format!("{ratio} (kernel {} to {}: {word})", significant(low), significant(high))
+        }
+        None => format!("{ratio} (kernel's range unknown)"),
+    }
 }
 
 /// The distinct labels of `pairs`, in order of appearance.
@@ -176,7 +260,7 @@ fn table(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
     for head in ["experiment", "pair"] {
         let _ = write!(out, "<th scope=\"col\"><button type=\"button\">{head}</button></th>");
     }
-    let names = MEASURES.iter().map(|measure| measure.name);
+    let names = MEASURES.iter().map(|measure| measure.words());
     for head in ["n", "CPUs"].into_iter().chain(names) {
         let _ = write!(
             out,
@@ -198,13 +282,14 @@ fn table(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
             cpus = pair.measured.cpus,
         );
         for measure in &MEASURES {
-            match pair.ratio(measure) {
-                Some(ratio) => {
+            match pair.against(measure) {
+                Some(against) => {
+                    let ratio = against.ratio();
                     let far = if (ratio - 1.0).abs() > 0.1 { " far" } else { "" };
                     let _ = write!(
                         out,
                         "<td class=\"num{far}\" data-v=\"{ratio}\">{}</td>",
-                        significant(ratio)
+                        ratio_text(&against)
                     );
                 }
                 None => *out += "<td class=\"num none\">\u{2013}</td>",
@@ -218,6 +303,45 @@ fn table(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+    use crate::pairs::pairs_of;
+    use schedlab_run::LaneKind::{Host, Sim};
+    use schedlab_run::RunResult;
+
+    /// The section on a model and so many kernel's runs, with these turnarounds.
+    fn section(model: u64, kernel: &[u64]) -> String {
+        let with = |mut run: RunResult, ns| {
+            run.measures.totals.turnaround_ns_mean = Some(ns);
+            run.machine.kernel = "6.18.44".into();
+            run
+        };
+        let mut runs = vec![with(run(Sim, "linux-6.12", 2, 1), model)];
+        runs.extend(kernel.iter().map(|ns| with(run(Host, "OTHER", 2, 1), *ns)));
+        let results = [experiment("x", runs)];
+        let groups = group_all(&results);
+        agreement_section(&pairs_of(&groups), &Styles::new(&groups))
+    }
+
+    #[test]
+    fn the_kernels_range_is_a_bar_with_the_models_dot() {
+        let html = section(105, &[90, 100, 110]);
+        assert_eq!(html.matches("class=\"range").count(), 1);
+        assert!(html.contains("1.05 (kernel 0.900 to 1.10: inside)"), "{html}");
+        assert!(!html.contains(" hollow\""));
+        assert!(html.contains("median, in 1 of 1 measures"), "{html}");
+        // On a scale to 1.5, the bar goes from ln 0.9 to ln 1.1.
+        assert!(html.contains("left:37.01%;width:24.75%"), "{html}");
+        let html = section(111, &[90, 100, 110]);
+        assert!(html.contains("OUTSIDE") && html.contains(" hollow\""));
+    }
+
+    #[test]
+    fn one_run_of_the_kernel_has_no_bar() {
+        let html = section(105, &[100]);
+        assert!(!html.contains("class=\"range"));
+        assert!(html.contains("kernel's range unknown") && html.contains("--repetitions 5"));
+    }
 
     #[test]
     fn twice_and_half_are_equally_far_and_the_edge_holds() {

@@ -4,8 +4,9 @@
 
 use crate::group::{Cell, Group};
 use crate::number::{duration, percent_change, plural, significant};
-use crate::pairs::{MEASURES, Measure, Pair};
+use crate::pairs::Pair;
 use schedlab_lab::FigureKind;
+use schedlab_lab::against::{Against, Measure, SWITCHES, THROUGHPUT, TURNAROUND};
 use schedlab_lab::answer::{Contender, answer};
 use schedlab_run::{LaneKind, Origin};
 use std::collections::BTreeSet;
@@ -82,7 +83,7 @@ fn reference(group: &Group<'_>) -> usize {
         .unwrap_or(0)
 }
 
-fn mean(cell: &Cell<'_>, measure: &Measure) -> Option<f64> {
+fn mean(cell: &Cell<'_>, measure: &Measure<'_>) -> Option<f64> {
     cell.estimate(|run| measure.read(run)).map(|e| e.mean)
 }
 
@@ -94,9 +95,9 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
     if first == last {
         return None;
     }
-    let read = |n: u64, measure: &Measure| mean(group.cell(config, n, cpus)?, measure);
-    let (t0, t1) = (read(first, &MEASURES[0])?, read(last, &MEASURES[0])?);
-    let (x0, x1) = (read(first, &MEASURES[2])?, read(last, &MEASURES[2])?);
+    let read = |n: u64, measure: &Measure<'_>| mean(group.cell(config, n, cpus)?, measure);
+    let (t0, t1) = (read(first, &TURNAROUND)?, read(last, &TURNAROUND)?);
+    let (x0, x1) = (read(first, &THROUGHPUT)?, read(last, &THROUGHPUT)?);
     let line = &group.configs[config];
     let start = format!(
         "On {} under {} ({}), going from {} to {} tasks multiplies mean turnaround by {} \
@@ -112,7 +113,7 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
     );
     // The curve bends where all CPUs are busy.
     let bend = ns.iter().copied().find(|n| *n >= cpus).filter(|n| *n > first && *n < last);
-    let rest = match bend.and_then(|n| Some((n, read(n, &MEASURES[2])?))) {
+    let rest = match bend.and_then(|n| Some((n, read(n, &THROUGHPUT)?))) {
         Some((n, x)) => format!(
             "; throughput rises {}-fold up to n\u{a0}=\u{a0}{n} and then changes by {}",
             significant(x / x0),
@@ -141,7 +142,7 @@ fn best_turnaround(group: &Group<'_>) -> Option<String> {
     let mut ranked: Vec<(f64, String)> = (0..group.configs.len())
         .filter(|c| group.configs[*c].is_simulated() != measured)
         .filter_map(|c| {
-            let value = mean(group.cell(c, n, cpus)?, &MEASURES[0])?;
+            let value = mean(group.cell(c, n, cpus)?, &TURNAROUND)?;
             Some((value, group.configs[c].full_label()))
         })
         .collect();
@@ -163,23 +164,39 @@ fn best_turnaround(group: &Group<'_>) -> Option<String> {
     ))
 }
 
-/// Ratios of `measure` over all pairs, ascending, each with its pair.
-pub fn ratios<'p, 'a>(pairs: &'p [Pair<'a>], measure: &Measure) -> Vec<(f64, &'p Pair<'a>)> {
-    let mut out: Vec<(f64, &Pair<'a>)> =
-        pairs.iter().filter_map(|pair| Some((pair.ratio(measure)?, pair))).collect();
-    out.sort_by(|a, b| a.0.total_cmp(&b.0));
+/// A measure over all pairs, ascending by ratio, each with its pair.
+pub fn compared<'p, 'a, 'm>(
+    pairs: &'p [Pair<'a>],
+    measure: &Measure<'m>,
+) -> Vec<(Against<'m>, &'p Pair<'a>)> {
+    let mut out: Vec<(Against<'m>, &Pair<'a>)> =
+        pairs.iter().filter_map(|pair| Some((pair.against(measure)?, pair))).collect();
+    out.sort_by(|a, b| a.0.ratio().total_cmp(&b.0.ratio()));
     out
 }
 
-/// How many of `ratios` are within `part` of 1.
-pub fn within(ratios: &[(f64, &Pair<'_>)], part: f64) -> usize {
-    ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= part).count()
+/// How many ratios of `found` are within `part` of 1.
+pub fn within(found: &[(Against<'_>, &Pair<'_>)], part: f64) -> usize {
+    found.iter().filter(|(against, _)| (against.ratio() - 1.0).abs() <= part).count()
 }
 
-fn agreement(pairs: &[Pair<'_>]) -> Option<String> {
-    let turnaround = ratios(pairs, &MEASURES[0]);
-    let farthest = turnaround.iter().max_by(|a, b| off(a.0).total_cmp(&off(b.0)))?;
-    let switches = ratios(pairs, &MEASURES[5]);
+/// How far models and kernels agree in turnaround and switches and, of a single pair, how exact
+/// that is.
+fn agreement(pairs: &[Pair<'_>]) -> Vec<String> {
+    let exactness = match pairs {
+        [pair] => pair.all().sentences(),
+        _ => Vec::new(),
+    };
+    turnaround(pairs).into_iter().chain(exactness).collect()
+}
+
+fn turnaround(pairs: &[Pair<'_>]) -> Option<String> {
+    let turnaround = compared(pairs, &TURNAROUND);
+    let by_distance = |a: &&(Against<'_>, &Pair<'_>), b: &&(Against<'_>, &Pair<'_>)| {
+        off(a.0.ratio()).total_cmp(&off(b.0.ratio()))
+    };
+    let farthest = turnaround.iter().max_by(by_distance)?;
+    let switches = compared(pairs, &SWITCHES);
     let mut text = format!(
         "Simulation against kernel: of {} with equal parameters, simulated mean turnaround lies \
          within 5\u{a0}% of the measured one in {}; farthest is {} at n\u{a0}=\u{a0}{} on {} \
@@ -189,13 +206,13 @@ fn agreement(pairs: &[Pair<'_>]) -> Option<String> {
         farthest.1.label().replace('\u{f7}', "against"),
         farthest.1.measured.n,
         plural(farthest.1.measured.cpus as usize, "CPU", "CPUs"),
-        significant(farthest.0),
+        significant(farthest.0.ratio()),
     );
     if let (Some(least), Some(most)) = (switches.first(), switches.last()) {
         text += &format!(
             "; switches are {} to {} times the measured",
-            significant(least.0),
-            significant(most.0)
+            significant(least.0.ratio()),
+            significant(most.0.ratio())
         );
     }
     Some(text + ".")
@@ -252,5 +269,6 @@ mod tests {
         assert!(text.contains("of 1 pair with equal parameters"), "{text}");
         assert!(text.contains("within 5 % of the measured one in 0"), "{text}");
         assert!(text.contains("fcfs against FIFO at n = 4 on 1 CPU (1.10 times)"), "{text}");
+        assert!(text.contains("the uncertainty is unknown"), "{text}");
     }
 }

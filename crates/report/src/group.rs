@@ -5,6 +5,7 @@
 use crate::html::slug;
 use crate::stats::{Estimate, estimate};
 use schedlab_lab::ExperimentResult;
+use schedlab_lab::plan::SHIFT;
 use schedlab_run::{LaneKind, Origin, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,7 +170,8 @@ fn number(run: &RunResult, keys: &[&str]) -> Option<u64> {
     keys.iter().find_map(|key| run.parameters.get(*key)?.trim().parse().ok()).filter(|v| *v > 0)
 }
 
-const AXES: [&str; 7] = ["n", "tasks", "nr_tasks", "cpus", "CPUs", "nr_cpus", "repetition"];
+/// Parameters that are an axis, or that only tell repetitions from one another.
+const AXES: [&str; 8] = ["n", "tasks", "nr_tasks", "cpus", "CPUs", "nr_cpus", "repetition", SHIFT];
 
 /// Parameters that distinguish lines which would otherwise look like repetitions. They have several
 /// values among runs of equal lane, scheduler, n and CPUs; a missing parameter counts as a value.
@@ -260,6 +262,14 @@ pub(crate) mod tests {
         let group = &group_all(&results)[0];
         assert_eq!(group.configs[0].label(), "rr (slice=4ms)");
         assert_eq!(group.configs[1].label(), "rr (slice=100ms)");
+    }
+
+    #[test]
+    fn a_shifted_start_is_a_repetition() {
+        let (first, mut second) = (run(Host, "OTHER", 1, 1), run(Host, "OTHER", 1, 1));
+        second.parameters.insert(SHIFT.into(), "1".into());
+        let results = [experiment("x", vec![first, second])];
+        assert_eq!(group_all(&results)[0].cells[0].runs.len(), 2);
     }
 
     #[test]
