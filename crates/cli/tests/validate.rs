@@ -256,6 +256,30 @@ fn random_workloads_of_a_half_are_compared_and_stored() {
     assert!(tables.contains("**few, held-out half**"), "{tables}");
 }
 
+/// On this machine nothing is certain about the figures, but every case is run or named.
+#[test]
+fn random_workloads_run_on_this_machine() {
+    if !schedlab_host::lane::may_set_policies() {
+        return;
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let series: Vec<&str> = release.trim().split('.').take(2).collect();
+    let series = series.join(".");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cases.toml");
+    std::fs::write(&file, CASES.replacen("6.12", &series, 1)).unwrap();
+    let (file, output) = (file.to_str().unwrap(), dir.path().join("out"));
+    let of = ["validate", file, "--cases", "held-out", "--lane", "host", "--json"];
+    let done = schedlab(&[&of[..], &["--output", output.to_str().unwrap()]].concat());
+    let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
+    let kernel = &found["kernels"][0];
+    assert_eq!((&kernel["lane"], &kernel["kernel"]), (&"host".into(), &series.as_str().into()));
+    let nr_missing = found["not_compared"].as_array().map_or(0, Vec::len);
+    assert_eq!(kernel["nr_runs"], 3 * (2 - nr_missing), "{found:#}: {}", done.stderr);
+    let typical = kernel["typical"]["share"]["variation"].as_f64();
+    assert_eq!(typical.is_some(), nr_missing < 2, "{found:#}");
+}
+
 #[test]
 fn what_cannot_be_validated_is_refused() {
     let dir = tempfile::tempdir().unwrap();

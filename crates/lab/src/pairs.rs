@@ -8,7 +8,7 @@
 //! then work as in every study.
 
 use crate::axis::{Axis, OneOrMore, Scalar, SeedRange, Seeds};
-use crate::cases::Half;
+use crate::cases::{CasePlace, Half};
 use crate::claims::{Case, Claim, Control, Knob, Place};
 use crate::plan::Note;
 use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
@@ -152,22 +152,15 @@ impl Study {
             return Err(unknown("kernel", kernel, known));
         }
         if let Some(half) = wanted.cases {
-            let is_wanted = |pair: &&Pair| {
-                means(&wanted.kernels, &pair.kernel) && (!wanted.quick || pair.quick)
-            };
-            let pairs = self.pairs.iter().filter(is_wanted).cloned().collect();
-            return self.with_cases(half, &wanted.sets, pairs);
+            return self.with_places(half, wanted);
         }
         let mut experiments = Vec::new();
         let mut notes = Vec::new();
         let mut claims = self.claims.clone();
         for lane in self.lanes.iter().filter(|lane| means(&wanted.lanes, &lane.name)) {
-            let pairs = self.pairs_in(lane, wanted);
+            let pairs = self.pairs_in(lane.name, wanted);
             if pairs.is_empty() {
-                notes.push(match lane.name {
-                    LaneKind::Host => Note::NoModel(wanted.host_release.clone()),
-                    name => Note::NoPair(name),
-                });
+                notes.push(no_pair(lane.name, wanted));
                 continue;
             }
             let is_skipped = |spec: &&ExperimentSpec| {
@@ -182,31 +175,65 @@ impl Study {
             }
         }
         if experiments.is_empty() {
-            let why: Vec<String> = notes.iter().map(Note::to_string).collect();
-            let why = why.join("; ");
-            return Err(StudyError::new(
-                "nothing is left to compare",
-                if why.is_empty() { "ask for more lanes or kernels".into() } else { why },
-            ));
+            return Err(nothing_left(&notes));
         }
         (self.experiments, self.claims, self.notes) = (experiments, claims, notes);
         Ok(self)
     }
 
+    /// Makes experiments from the cases of one half: in guests, unless lanes are wanted.
+    fn with_places(mut self, half: Half, wanted: &Wanted) -> Result<Self, StudyError> {
+        let lanes = match &wanted.lanes[..] {
+            [] => &[LaneKind::Vm],
+            lanes => lanes,
+        };
+        let mut places = Vec::new();
+        for lane in lanes.iter().copied() {
+            let pairs: Vec<Pair> = self.pairs_in(lane, wanted).into_iter().cloned().collect();
+            match pairs.is_empty() {
+                true => self.notes.push(no_pair(lane, wanted)),
+                false => places.push(CasePlace { lane, pairs }),
+            }
+        }
+        let study = self.with_cases(half, wanted, places)?;
+        match study.experiments.is_empty() {
+            true => Err(nothing_left(&study.notes)),
+            false => Ok(study),
+        }
+    }
+
     /// The pairs whose kernel a lane supports.
-    fn pairs_in(&self, lane: &PairLane, wanted: &Wanted) -> Vec<&Pair> {
-        let is_left_out = |pair: &Pair| wanted.quick && !pair.quick && lane.name != LaneKind::Host;
+    fn pairs_in(&self, lane: LaneKind, wanted: &Wanted) -> Vec<&Pair> {
+        let is_left_out = |pair: &Pair| wanted.quick && !pair.quick && lane != LaneKind::Host;
         let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
             true => !is_left_out(pair),
             false => wanted.kernels.contains(&pair.kernel),
         };
         let is_here = |pair: &&Pair| match &wanted.host_release {
-            _ if lane.name != LaneKind::Host => true,
+            _ if lane != LaneKind::Host => true,
             Some(release) => is_of_series(release, &pair.kernel),
             None => false,
         };
         self.pairs.iter().filter(is_wanted).filter(is_here).collect()
     }
+}
+
+/// The note on a lane without a pair.
+fn no_pair(lane: LaneKind, wanted: &Wanted) -> Note {
+    match lane {
+        LaneKind::Host => Note::NoModel(wanted.host_release.clone()),
+        name => Note::NoPair(name),
+    }
+}
+
+/// The error of a study without experiments.
+fn nothing_left(notes: &[Note]) -> StudyError {
+    let why: Vec<String> = notes.iter().map(Note::to_string).collect();
+    let why = why.join("; ");
+    StudyError::new(
+        "nothing is left to compare",
+        if why.is_empty() { "ask for more lanes or kernels".into() } else { why },
+    )
 }
 
 impl Target<'_> {

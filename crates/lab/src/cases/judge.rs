@@ -12,16 +12,20 @@
 //!
 //! *The kernel itself* is compared in the same way: half of its runs takes the place of the model,
 //! and the other half remains to show the variation. A perfect model would reach this figure.
+//!
+//! On this machine nothing repeats. Its runs also differ by what else it does, which is part of the
+//! kernel's own variation there.
 
 use super::result::{
-    Agreement, Comparison, Counts, Figures, KernelAgreement, NotCompared, Outcome,
+    Agreement, Comparison, Counts, Figures, KernelAgreement, NotCompared, Outcome, Typical,
 };
-use super::{CaseStudy, MeasureSpec, SetCase};
+use super::{CasePlace, CaseStudy, MeasureSpec, SetCase};
 use crate::claims::slices::description;
 use crate::claims::{self, Number, Yardstick};
 use crate::pairs::Pair;
 use crate::plan::{SHIFT, SWITCH_JITTER};
 use crate::{ExperimentResult, Failure, Plan};
+use schedlab_metrics::stats;
 use schedlab_run::{LaneKind, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,18 +40,24 @@ pub fn judge(
     let by_name: BTreeMap<&str, &[RunResult]> =
         results.iter().map(|one| (one.experiment.name.as_str(), &one.runs[..])).collect();
     let mut agreement = Agreement::default();
-    for (set, pair) in study.sets.iter().flat_map(|set| study.pairs.iter().map(move |p| (set, p))) {
-        let is_it = |case: &&SetCase| case.set == *set && case.is_for(&pair.kernel);
+    let pairs =
+        || study.places.iter().flat_map(|place| place.pairs.iter().map(move |p| (place, p)));
+    for (set, (place, pair)) in study.sets.iter().flat_map(|set| pairs().map(move |p| (set, p))) {
+        let is_it = |case: &&SetCase| {
+            case.set == *set && case.is_for(&pair.kernel) && place.fits(case.nr_cpus)
+        };
         let cases: Vec<&SetCase> = study.cases.iter().filter(is_it).collect();
         let Some(half) = cases.first().map(|case| case.half) else { continue };
-        let mut of_pair = OfPair { pair, yardsticks: &yardsticks, found: Found::default() };
+        let found = Found::default();
+        let mut of_pair = OfPair { place, pair, yardsticks: &yardsticks, found };
         for case in &cases {
-            let experiment = case.experiment();
+            let experiment = case.experiment(place.lane);
             let runs = by_name.get(experiment.as_str()).copied().unwrap_or_default();
             if let Err(missing) = of_pair.case(case, runs) {
                 agreement.not_compared.push(NotCompared {
                     set: set.clone(),
                     seed: case.seed,
+                    lane: place.lane,
                     kernel: pair.kernel.clone(),
                     why: why(&experiment, &missing, plan, failures),
                 });
@@ -57,11 +67,15 @@ pub fn judge(
         agreement.kernels.push(KernelAgreement {
             set: set.clone(),
             half,
+            lane: place.lane,
             kernel: pair.kernel.clone(),
+            typical: found.typical(),
             release: found.release,
             model: pair.model.clone(),
             wrong: pair.wrong.clone(),
             nr_cases: cases.len() as u32,
+            nr_runs: found.nr_runs,
+            nr_disturbed: found.nr_disturbed,
             figures: found.model,
             kernel_itself: found.itself,
             wrong_model: found.wrong,
@@ -123,9 +137,31 @@ struct Found {
     itself: Counts,
     wrong: Counts,
     outside: Vec<Comparison>,
+    nr_runs: u32,
+    nr_disturbed: u32,
+    /// The comparisons of each measure.
+    by_measure: BTreeMap<String, Vec<Typical>>,
+}
+
+impl Found {
+    fn typical(&self) -> BTreeMap<String, Typical> {
+        let median = |all: &[Typical], of: fn(&Typical) -> f64| {
+            stats::median(&all.iter().map(of).collect::<Vec<f64>>())
+        };
+        let one = |(name, all): (&String, &Vec<Typical>)| {
+            let typical = Typical {
+                deviation: median(all, |one| one.deviation),
+                variation: median(all, |one| one.variation),
+                scale: all.first().map(|one| one.scale).unwrap_or_default(),
+            };
+            (name.clone(), typical)
+        };
+        self.by_measure.iter().map(one).collect()
+    }
 }
 
 struct OfPair<'p> {
+    place: &'p CasePlace,
     pair: &'p Pair,
     yardsticks: &'p [Measure<'p>],
     found: Found,
@@ -143,6 +179,9 @@ impl<'p> OfPair<'p> {
         let runs = self.runs(runs)?;
         self.found.release.clone_from(&runs.kernel[0].machine.kernel);
         self.found.model.count_case(&case.features);
+        self.found.nr_runs += runs.kernel.len() as u32;
+        let disturbed = runs.kernel.iter().filter(|run| claims::is_disturbed(run)).count();
+        self.found.nr_disturbed += disturbed as u32;
         for measure in self.yardsticks.iter().filter(|one| case.nr_cpus >= one.cpus_least) {
             let pooled = pooled(runs.kernel.iter().chain(&runs.model).copied());
             let of = |runs: &[&RunResult]| -> Vec<OfRun> {
@@ -154,6 +193,9 @@ impl<'p> OfPair<'p> {
                 continue;
             };
             self.found.model.count(measure.what, &case.features, compared.outcome);
+            let Comparison { deviation, variation, scale, .. } = compared;
+            let typical = Typical { deviation, variation, scale };
+            self.found.by_measure.entry(measure.what.into()).or_default().push(typical);
             if compared.outcome == Outcome::Outside {
                 self.found.outside.push(Comparison {
                     seed: case.seed,
@@ -191,7 +233,7 @@ impl<'p> OfPair<'p> {
         let pair: &'p Pair = self.pair;
         // Of several missing runs the kernel's is named: without it nothing can be compared.
         Ok(Runs {
-            kernel: of(LaneKind::Vm, &pair.kernel)?,
+            kernel: of(self.place.lane, self.place.scheduler(pair))?,
             model: of(LaneKind::Sim, &pair.model)?,
             wrong: match pair.wrong.as_deref() {
                 Some(wrong) => of(LaneKind::Sim, wrong)?,

@@ -16,12 +16,15 @@ pub use judge::judge;
 pub use page::markdown;
 pub use result::{
     Agreement, Comparison, Counts, FeatureCounts, Figures, KernelAgreement, NotCompared, Outcome,
+    Typical,
 };
 pub use spec::{CaseSet, Half, MeasureSpec, SetCase};
 
 use crate::axis::{OneOrMore, Scalar, SeedRange, Seeds};
-use crate::pairs::Pair;
+use crate::pairs::{Pair, Wanted};
+use crate::plan::Note;
 use crate::study::{ExperimentSpec, RunsSpec, Shift, Study};
+use schedlab_model::Policy;
 use schedlab_run::{LaneKind, StudyError};
 
 /// The part of a study that is about cases.
@@ -29,12 +32,37 @@ use schedlab_run::{LaneKind, StudyError};
 pub struct CaseStudy {
     /// The measures.
     pub measures: Vec<MeasureSpec>,
-    /// The kernels with their models.
-    pub pairs: Vec<Pair>,
+    /// Where the kernels run, with their models.
+    pub places: Vec<CasePlace>,
     /// Names of the sets.
     pub sets: Vec<String>,
     /// The cases.
     pub cases: Vec<SetCase>,
+}
+
+/// A lane for the kernels of cases.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CasePlace {
+    /// `vm` or `host`.
+    pub lane: LaneKind,
+    /// Its kernels with their models.
+    pub pairs: Vec<Pair>,
+}
+
+impl CasePlace {
+    /// Whether cases with so many CPUs run here. On this machine its other programs need a CPU, and
+    /// no model knows on which one they run.
+    pub fn fits(&self, nr_cpus: u32) -> bool {
+        self.lane == LaneKind::Vm || nr_cpus == 1
+    }
+
+    /// Name of a kernel of this lane in results.
+    pub fn scheduler<'p>(&self, pair: &'p Pair) -> &'p str {
+        match self.lane {
+            LaneKind::Vm => &pair.kernel,
+            _ => Policy::Normal.name(),
+        }
+    }
 }
 
 impl Study {
@@ -63,14 +91,15 @@ impl Study {
         }
     }
 
-    /// Replaces the experiments by those of the cases of one half, of the named sets or of all, for
-    /// these pairs.
+    /// Replaces the experiments by those of the cases of one half, of the wanted sets, in these
+    /// places.
     pub(crate) fn with_cases(
         mut self,
         half: Half,
-        names: &[String],
-        pairs: Vec<Pair>,
+        wanted: &Wanted,
+        places: Vec<CasePlace>,
     ) -> Result<Self, StudyError> {
+        let names = &wanted.sets;
         let known: Vec<&str> = self.case_sets.iter().map(|set| set.name.as_str()).collect();
         if known.is_empty() {
             let help = "add [[cases]] and [[measure]], or drop --cases";
@@ -80,15 +109,23 @@ impl Study {
             return Err(schedlab_run::place::unknown("set of cases", name, known.into_iter()));
         }
         let is_wanted = |set: &&CaseSet| names.is_empty() || names.contains(&set.name);
-        let mut of_cases =
-            CaseStudy { measures: self.measures.clone(), pairs, ..CaseStudy::default() };
+        let measures = self.measures.clone();
+        let mut of_cases = CaseStudy { measures, places, ..CaseStudy::default() };
         let mut experiments = Vec::new();
         for (index, set) in self.case_sets.iter().enumerate().filter(|(_, set)| is_wanted(set)) {
+            for place in of_cases.places.iter().filter(|place| !place.fits(set.cpus)) {
+                self.notes.push(Note::OneCpuOnly { set: set.name.clone(), lane: place.lane });
+            }
+            let places = || of_cases.places.iter().filter(|place| place.fits(set.cpus));
+            if places().next().is_none() && !of_cases.places.is_empty() {
+                continue;
+            }
             of_cases.sets.push(set.name.clone());
             let cases = set.cases(half);
             let cases = cases.map_err(|error| error.at(["cases".into(), index.into()]))?;
-            for case in cases {
-                experiments.push(experiment(set, &case, &of_cases.pairs));
+            let quick = set.quick.filter(|_| wanted.quick);
+            for case in cases.into_iter().take(quick.map_or(usize::MAX, |count| count as usize)) {
+                experiments.extend(places().map(|place| experiment(set, &case, place)));
                 of_cases.cases.push(case);
             }
         }
@@ -100,28 +137,37 @@ impl Study {
 }
 
 /// The experiment with the runs of a case.
-fn experiment(set: &CaseSet, case: &SetCase, pairs: &[Pair]) -> ExperimentSpec {
-    let pairs: Vec<&Pair> = pairs.iter().filter(|pair| case.is_for(&pair.kernel)).collect();
+fn experiment(set: &CaseSet, case: &SetCase, place: &CasePlace) -> ExperimentSpec {
+    let pairs: Vec<&Pair> = place.pairs.iter().filter(|pair| case.is_for(&pair.kernel)).collect();
     let mut models = Vec::new();
     for model in pairs.iter().flat_map(|pair| [Some(&pair.model), pair.wrong.as_ref()]).flatten() {
         if !models.contains(model) {
             models.push(model.clone());
         }
     }
-    let mut kernels =
-        RunsSpec::new(LaneKind::Vm, pairs.iter().map(|pair| pair.kernel.clone()).collect());
-    kernels.shift = Some(set.shift.clone());
+    let kernels = pairs.iter().map(|pair| place.scheduler(pair).to_string()).collect();
+    let mut kernels = RunsSpec::new(place.lane, kernels);
+    kernels.shift = Some(match place.lane {
+        LaneKind::Vm => set.shift.clone(),
+        // Switches of this machine cannot be made longer, and it is not booted again.
+        _ => Shift { switch_jitter: None, other_boots: false, ..set.shift.clone() },
+    });
     let mut models = RunsSpec::new(LaneKind::Sim, models);
     models.shift = Some(Shift { switch_jitter: None, ..set.shift.clone() });
     let runs = match pairs.is_empty() {
         true => Vec::new(),
         false => vec![models, kernels],
     };
+    let name = case.experiment(place.lane);
+    let machine = match place.lane {
+        LaneKind::Vm => set.machine.clone(),
+        _ => THIS_MACHINE.into(),
+    };
     let mut spec = ExperimentSpec {
-        name: case.experiment(),
-        workload: OneOrMore::One(Scalar::Text(case.experiment())),
+        workload: OneOrMore::One(Scalar::Text(name.clone())),
+        name,
         tasks: Some(case.text.clone()),
-        machine: Some(OneOrMore::One(Scalar::Text(set.machine.clone()))),
+        machine: Some(OneOrMore::One(Scalar::Text(machine))),
         seeds: Some(Seeds::Range(SeedRange { first: case.seed, count: 1 })),
         keep_tasks: true,
         keep_each: true,
@@ -131,6 +177,9 @@ fn experiment(set: &CaseSet, case: &SetCase, pairs: &[Pair]) -> ExperimentSpec {
     spec.parameters.insert("cpus".into(), Scalar::Number(case.nr_cpus.into()));
     spec
 }
+
+/// The machine of the models of this machine's kernel: `host`, its topology with measured costs.
+const THIS_MACHINE: &str = "host";
 
 #[cfg(test)]
 mod tests;

@@ -2,30 +2,40 @@
 //! Figures of cases as tables in Markdown.
 
 use super::{Agreement, Counts, FeatureCounts, Half, KernelAgreement};
+use schedlab_run::LaneKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The tables of all sets and halves: by kernel, by measure, by feature.
 pub fn markdown(agreement: &Agreement) -> String {
     let mut text = String::new();
-    let mut parts: BTreeMap<(&str, Half), Vec<&KernelAgreement>> = BTreeMap::new();
+    let mut parts: BTreeMap<(&str, Half, bool), Vec<&KernelAgreement>> = BTreeMap::new();
     for one in &agreement.kernels {
-        parts.entry((&one.set, one.half)).or_default().push(one);
+        let is_here = one.lane != LaneKind::Vm;
+        parts.entry((&one.set, one.half, is_here)).or_default().push(one);
     }
-    for ((set, half), kernels) in parts {
+    for ((set, half, is_here), kernels) in parts {
         let head = |text: &mut String| {
             let of = match half {
                 Half::Development => "development half",
                 Half::HeldOut => "held-out half",
             };
-            _ = writeln!(text, "**{set}, {of}**\n");
+            let place = if is_here { ", this machine" } else { "" };
+            _ = writeln!(text, "**{set}, {of}{place}**\n");
         };
         head(&mut text);
         by_kernel(&mut text, &kernels);
         text.push('\n');
-        by_name(&mut text, "measure", &kernels, &|one| one.figures.measures.clone());
+        by_name(&mut text, "measure", &kernels, &|one| shares(&one.figures.measures));
         text.push('\n');
-        by_name(&mut text, "feature (cases)", &kernels, &features);
+        if kernels.iter().any(|one| !one.typical.is_empty()) {
+            let head = "measure, off by (own variation)";
+            by_name(&mut text, head, &kernels, &|one| {
+                one.typical.iter().map(|(name, typical)| (name.clone(), typical.text())).collect()
+            });
+            text.push('\n');
+        }
+        by_name(&mut text, "feature (cases)", &kernels, &|one| shares(&features(one)));
         text.push('\n');
     }
     text.truncate(text.trim_end().len());
@@ -36,6 +46,11 @@ pub fn markdown(agreement: &Agreement) -> String {
 fn features(one: &KernelAgreement) -> BTreeMap<String, Counts> {
     let of = |(name, found): (&String, &FeatureCounts)| (name.clone(), found.counts);
     one.figures.features.iter().map(of).collect()
+}
+
+/// The share that agrees, by name.
+fn shares(counts: &BTreeMap<String, Counts>) -> BTreeMap<String, String> {
+    counts.iter().map(|(name, counts)| (name.clone(), percent(counts.percent()))).collect()
 }
 
 fn percent(value: Option<f64>) -> String {
@@ -79,7 +94,7 @@ fn by_kernel(text: &mut String, kernels: &[&KernelAgreement]) {
                 all.nr().to_string(),
                 percent(all.percent_within()),
                 percent(all.percent_shifted()),
-                percent(all.percent()),
+                percent(all.percent().filter(|_| one.lane == LaneKind::Vm)),
                 percent(one.kernel_itself.percent()),
                 wrong,
             ],
@@ -92,10 +107,10 @@ fn by_name(
     text: &mut String,
     head: &str,
     kernels: &[&KernelAgreement],
-    of: &dyn Fn(&KernelAgreement) -> BTreeMap<String, Counts>,
+    of: &dyn Fn(&KernelAgreement) -> BTreeMap<String, String>,
 ) {
-    let counts: Vec<BTreeMap<String, Counts>> = kernels.iter().map(|one| of(one)).collect();
-    let names: BTreeSet<&String> = counts.iter().flat_map(BTreeMap::keys).collect();
+    let cells: Vec<BTreeMap<String, String>> = kernels.iter().map(|one| of(one)).collect();
+    let names: BTreeSet<&String> = cells.iter().flat_map(BTreeMap::keys).collect();
     let titles = kernels.iter().map(|one| one.kernel.clone());
     row(text, &[vec![head.to_string()], titles.collect()].concat());
     line(text, kernels.len() + 1);
@@ -105,9 +120,9 @@ fn by_name(
             Some(nr_cases) => format!("{name} ({nr_cases})"),
             None => name.clone(),
         };
-        let cell = |counts: &BTreeMap<String, Counts>| {
-            percent(counts.get(name).and_then(|counts| counts.percent()))
+        let cell = |cells: &BTreeMap<String, String>| {
+            cells.get(name).map_or_else(|| "-".into(), String::clone)
         };
-        row(text, &[vec![title], counts.iter().map(cell).collect()].concat());
+        row(text, &[vec![title], cells.iter().map(cell).collect()].concat());
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Half;
 use crate::claims::Scale;
+use schedlab_run::LaneKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -137,6 +138,28 @@ pub struct Comparison {
     pub outcome: Outcome,
 }
 
+/// How exact a measure is: medians over the cases, each of the task that deviates most.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Typical {
+    /// Deviation of the model.
+    pub deviation: f64,
+    /// The kernel's own variation.
+    pub variation: f64,
+    /// The scale of both.
+    pub scale: Scale,
+}
+
+impl Typical {
+    /// `3.1 % (1.2 %)`: the deviation and, in brackets, the variation.
+    pub fn text(&self) -> String {
+        format!("{} ({})", self.scale.text(self.deviation), self.scale.text(self.variation))
+    }
+}
+
+const fn vm() -> LaneKind {
+    LaneKind::Vm
+}
+
 /// A set of cases under one kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KernelAgreement {
@@ -144,6 +167,9 @@ pub struct KernelAgreement {
     pub set: String,
     /// Its half.
     pub half: Half,
+    /// Where the kernel ran.
+    #[serde(default = "vm")]
+    pub lane: LaneKind,
     /// Series of the kernel.
     pub kernel: String,
     /// Its release.
@@ -155,8 +181,17 @@ pub struct KernelAgreement {
     pub wrong: Option<String>,
     /// Number of cases that the kernel can run.
     pub nr_cases: u32,
+    /// Number of the kernel's runs.
+    #[serde(default)]
+    pub nr_runs: u32,
+    /// Number of these that other programs or the hypervisor disturbed.
+    #[serde(default)]
+    pub nr_disturbed: u32,
     /// The model against the kernel.
     pub figures: Figures,
+    /// How exact each measure is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub typical: BTreeMap<String, Typical>,
     /// The kernel against itself: what a perfect model would reach.
     pub kernel_itself: Counts,
     /// The wrong model against the kernel.
@@ -172,6 +207,9 @@ pub struct NotCompared {
     pub set: String,
     /// Seed of the case.
     pub seed: u64,
+    /// Where the kernel should have run.
+    #[serde(default = "vm")]
+    pub lane: LaneKind,
     /// The kernel.
     pub kernel: String,
     /// Why.
@@ -189,15 +227,17 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Replaces what `other` has too, and adds the rest. The order is by set, half and kernel.
+    /// Replaces what `other` has too, and adds the rest. The order is by set, half, lane, kernel.
     pub fn merge(&mut self, other: Self) {
-        let key = |one: &KernelAgreement| (one.set.clone(), one.half, one.kernel.clone());
+        let key = |one: &KernelAgreement| (one.set.clone(), one.half, one.lane, one.kernel.clone());
         let renewed: Vec<_> = other.kernels.iter().map(key).collect();
         self.kernels.retain(|one| !renewed.contains(&key(one)));
         self.kernels.extend(other.kernels);
         self.kernels.sort_by_key(|one| {
             let version = one.kernel.parse::<schedlab_model::KernelVersion>().ok();
-            (one.set.clone(), one.half, version, one.kernel.clone())
+            // Guests first.
+            let is_here = one.lane != LaneKind::Vm;
+            (one.set.clone(), one.half, is_here, version, one.kernel.clone())
         });
     }
 }

@@ -62,6 +62,9 @@ pub struct CaseSet {
     pub steps: u64,
     /// Runs of each kernel and model with shifted starts. Longer switches are only for kernels.
     pub shift: Shift,
+    /// How many cases of a half the quick form has, the first ones; `None`: all.
+    #[serde(default)]
+    pub quick: Option<u32>,
     /// Seeds of the cases that people look into while they change a model.
     pub development: Seeds,
     /// Seeds of the cases that only give a figure.
@@ -143,9 +146,12 @@ pub struct SetCase {
 const FIRST_SLICES: KernelVersion = KernelVersion::release(6, 12, 0);
 
 impl SetCase {
-    /// Name of the experiment with the runs of the case.
-    pub fn experiment(&self) -> String {
-        format!("{} {}", self.set, self.seed)
+    /// Name of the experiment with the runs of the case on the kernels of this lane.
+    pub fn experiment(&self, lane: LaneKind) -> String {
+        match lane {
+            LaneKind::Vm => format!("{} {}", self.set, self.seed),
+            other => format!("{} {} {other}", self.set, self.seed),
+        }
     }
 
     /// Whether a kernel has every feature of the case. Before 6.12 there are no custom slices.
@@ -168,6 +174,9 @@ impl CaseSet {
             return Err(StudyError::new(text, "allowed are 1 to 8").below("cpus"));
         }
         self.shift.check(LaneKind::Vm).map_err(|error| error.below("shift"))?;
+        if self.quick == Some(0) {
+            return Err(StudyError::new("`quick` is 0", "give 1 or more cases").below("quick"));
+        }
         let both = [Half::Development, Half::HeldOut].map(|half| self.seeds(half));
         let [development, held_out] = both;
         let development = development?;

@@ -101,6 +101,7 @@ fn what_makes_no_set_is_refused() {
     refused("\"100ms\"", "\"x\"", "`duration`");
     refused("count = 2", "count = 0", "`count` is 0");
     refused("duration", "cpus = 9\nduration", "`cpus` is 9");
+    refused("duration", "quick = 0\nduration", "`quick` is 0");
     refused("1.25", "1.0", "`within` is 1");
     refused("[[measure]]", "[[measures]]", "measures");
     let error = of(STUDY, Half::Development, &["sat"]).unwrap_err();
@@ -203,6 +204,76 @@ fn the_kernel_itself_and_a_wrong_model_are_counted_too() {
     // each other as a run with usual switches in either half is from the median of its half.
     assert_eq!(found.kernel_itself, Counts { by_variation: 2, ..Counts::default() });
     assert!(found.figures.features.values().all(|one| one.nr_cases == 1 && one.counts.nr() == 1));
+}
+
+#[test]
+fn each_measure_has_its_typical_deviation_and_variation() {
+    let found = judged(&[10, 26]);
+    let typical = &found.typical["delay"];
+    assert_eq!(typical.text(), "1.30x (1.00x)");
+    assert_eq!((found.nr_runs, found.nr_disturbed), (5, 0));
+}
+
+/// The development half of `STUDY` on a machine with this kernel.
+fn on_host(release: &str, text: &str) -> Result<Study, String> {
+    let wanted = Wanted {
+        cases: Some(Half::Development),
+        lanes: vec![LaneKind::Host],
+        host_release: Some(release.into()),
+        ..Wanted::default()
+    };
+    let study = Study::parse(text).and_then(|study| study.with_pairs(&wanted));
+    study.map_err(|error| error.to_string())
+}
+
+#[test]
+fn cases_run_on_this_machine_with_its_model() {
+    let text = STUDY.replace("count = 2", "count = 2, switch_jitter = \"2us\", other_boots = true");
+    let study = on_host("6.12.9-cloud", &text).unwrap();
+    let [spec] = &study.experiments[..] else { panic!("{:?}", study.experiments) };
+    assert_eq!((spec.name.as_str(), spec.machines()), ("set 1 host", vec!["host".to_string()]));
+    let [models, kernels] = &spec.runs[..] else { panic!("{:?}", spec.runs) };
+    assert_eq!((models.lane, kernels.lane), (LaneKind::Sim, LaneKind::Host));
+    assert_eq!(kernels.schedulers, ["OTHER"]);
+    let shift = kernels.shift.as_ref().unwrap();
+    assert!(shift.switch_jitter.is_none() && !shift.other_boots && shift.count == 2, "{shift:?}");
+    let of_host = |waits: &[u64], shift| run(LaneKind::Host, "OTHER", shift, waits);
+    let mut disturbed = of_host(&[13, 20], Some("1"));
+    disturbed.warnings.push(schedlab_run::Warning::other_load(9, 90));
+    let runs = vec![
+        run(LaneKind::Sim, "linux-6.1", None, &[99, 99]),
+        run(LaneKind::Sim, "linux-6.12", None, &[13, 20]),
+        of_host(&[10, 20], None),
+        of_host(&[10, 20], Some("2")),
+        disturbed,
+    ];
+    let experiment = Experiment { name: "set 1 host".into(), ..Experiment::default() };
+    let results = [ExperimentResult { experiment, runs }];
+    let agreement = judge(&study.of_cases, &results, &Plan::default(), &[]);
+    let [found] = &agreement.kernels[..] else { panic!("{agreement:?}") };
+    assert_eq!((found.lane, told(found.figures.all)), (LaneKind::Host, [0, 1, 0, 0]));
+    assert_eq!((found.nr_runs, found.nr_disturbed), (3, 1));
+    assert!(markdown(&agreement).contains("**set, development half, this machine**"));
+}
+
+#[test]
+fn cases_that_this_machine_cannot_compare_are_refused() {
+    let error = on_host("5.10.0", STUDY).unwrap_err();
+    assert!(error.contains("nothing is left to compare"), "{error}");
+    let several = STUDY.replace("duration", "cpus = 2\nduration");
+    let error = on_host("6.12.9", &several).unwrap_err();
+    assert!(error.contains("set is not measured in lane host"), "{error}");
+}
+
+#[test]
+fn the_quick_form_has_the_first_cases() {
+    let text = STUDY.replace("[1]", "[7, 1, 5]").replace("duration", "quick = 2\nduration");
+    let seeds = |quick| -> Vec<u64> {
+        let wanted = Wanted { cases: Some(Half::Development), quick, ..Wanted::default() };
+        let study = Study::parse(&text).unwrap().with_pairs(&wanted).unwrap();
+        study.of_cases.cases.iter().map(|case| case.seed).collect()
+    };
+    assert_eq!((seeds(true), seeds(false)), (vec![7, 1], vec![7, 1, 5]));
 }
 
 #[test]

@@ -22,6 +22,13 @@ pub enum Note {
     NoModel(Option<String>),
     /// No pair of the study is left for this lane.
     NoPair(LaneKind),
+    /// A set of random workloads is for several CPUs, and this lane measures one CPU only.
+    OneCpuOnly {
+        /// Name of the set.
+        set: String,
+        /// The lane.
+        lane: LaneKind,
+    },
     /// Models differ from a kernel in ticks per second.
     OtherHz {
         /// Name of the experiment.
@@ -41,7 +48,9 @@ impl Note {
         match self {
             Self::TooFewCpus { experiment, .. } => lane == LaneKind::Host && is_about(experiment),
             Self::NoGuests(_) => lane == LaneKind::Vm,
-            Self::OtherHz { .. } | Self::NoModel(_) | Self::NoPair(_) => false,
+            Self::OtherHz { .. } | Self::NoModel(_) | Self::NoPair(_) | Self::OneCpuOnly { .. } => {
+                false
+            }
         }
     }
 }
@@ -59,6 +68,9 @@ impl fmt::Display for Note {
             }
             Self::NoModel(None) => f.write_str("lane host: this machine's kernel is not known"),
             Self::NoPair(lane) => write!(f, "lane {lane}: no kernel is left"),
+            Self::OneCpuOnly { set, lane } => {
+                write!(f, "{set} is not measured in lane {lane}: its cases have several CPUs")
+            }
             Self::OtherHz { experiment, models, kernel, hz } => {
                 let models: Vec<String> = models.iter().map(u32::to_string).collect();
                 write!(

@@ -5,8 +5,9 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table;
 use schedlab_lab::cases::{
-    Agreement, Comparison, Counts, FeatureCounts, Half, KernelAgreement, SetCase,
+    Agreement, Comparison, Counts, FeatureCounts, Half, KernelAgreement, SetCase, Typical,
 };
+use schedlab_run::LaneKind;
 use schedlab_run::file::{read_text, write_whole};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -92,55 +93,90 @@ pub fn print(agreement: &Agreement, is_detailed: bool, out: &mut Out) -> CliResu
         let cells = [
             one.set.clone(),
             one.half.name().into(),
-            one.kernel.clone(),
+            kernel(one),
             one.model.clone(),
             one.nr_cases.to_string(),
             all.nr().to_string(),
             percent(all.percent_within()),
             percent(all.percent_shifted()),
-            percent(all.percent()),
+            percent(all.percent().filter(|_| one.lane == LaneKind::Vm)),
             percent(one.kernel_itself.percent()),
             percent(one.wrong_model.percent()),
         ];
         rows.add_row(cells);
     }
     out.line(table::render(&rows))?;
-    by_name("measure", agreement, &|one| one.figures.measures.clone(), out)?;
+    let shares = |counts: &BTreeMap<String, Counts>| {
+        counts.iter().map(|(name, counts)| (name.clone(), share(*counts))).collect()
+    };
+    by_name("measure", agreement, &|one| shares(&one.figures.measures), out)?;
+    let typical = |(name, one): (&String, &Typical)| (name.clone(), one.text());
+    by_name("off by (own)", agreement, &|one| one.typical.iter().map(typical).collect(), out)?;
+    out.line(TYPICAL)?;
     let of = |(name, found): (&String, &FeatureCounts)| {
-        (format!("{name} ({} cases)", found.nr_cases), found.counts)
+        (format!("{name} ({} cases)", found.nr_cases), share(found.counts))
     };
     by_name("feature", agreement, &|one| one.figures.features.iter().map(of).collect(), out)?;
     if is_detailed {
         outside(agreement, out)?;
     }
+    for one in agreement.kernels.iter().filter(|one| one.nr_disturbed > 0) {
+        out.line(format!(
+            "{}: other programs disturbed {} of {} runs, which moves values and adds variation",
+            kernel(one),
+            one.nr_disturbed,
+            one.nr_runs
+        ))?;
+    }
     for one in &agreement.not_compared {
         out.line(format!(
             "not compared: {} {} under {}: {}",
-            one.set, one.seed, one.kernel, one.why
+            one.set,
+            one.seed,
+            placed(&one.kernel, one.lane),
+            one.why
         ))?;
     }
     Ok(())
 }
 
-/// The share that agrees, by name: a column for each kernel.
+/// What the table of typical deviations has.
+const TYPICAL: &str = "Medians over the cases, of the task that deviates most: the model's \
+                       deviation and, in\nbrackets, the kernel's own variation.";
+
+/// A kernel with its lane, unless it is a guest.
+fn placed(kernel: &str, lane: LaneKind) -> String {
+    match lane {
+        LaneKind::Vm => kernel.into(),
+        lane => format!("{kernel} ({lane})"),
+    }
+}
+
+fn kernel(one: &KernelAgreement) -> String {
+    placed(&one.kernel, one.lane)
+}
+
+/// The share of comparisons that agree, and how many there are.
+fn share(counts: Counts) -> String {
+    format!("{} of {}", percent(counts.percent()), counts.nr())
+}
+
+/// A column for each kernel, a row for each name.
 fn by_name(
     head: &str,
     agreement: &Agreement,
-    of: &dyn Fn(&KernelAgreement) -> BTreeMap<String, Counts>,
+    of: &dyn Fn(&KernelAgreement) -> BTreeMap<String, String>,
     out: &mut Out,
 ) -> CliResult<()> {
-    let counts: Vec<BTreeMap<String, Counts>> = agreement.kernels.iter().map(of).collect();
-    let names: BTreeSet<&String> = counts.iter().flat_map(BTreeMap::keys).collect();
-    let titles = agreement.kernels.iter().map(|one| format!("{} {}", one.set, one.kernel));
+    let cells: Vec<BTreeMap<String, String>> = agreement.kernels.iter().map(of).collect();
+    let names: BTreeSet<&String> = cells.iter().flat_map(BTreeMap::keys).collect();
+    let titles = agreement.kernels.iter().map(|one| format!("{} {}", one.set, kernel(one)));
     let heads: Vec<String> = std::iter::once(head.to_string()).chain(titles).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut rows = table::table(&heads);
     for name in names {
-        let cell = |counts: &BTreeMap<String, Counts>| match counts.get(name) {
-            Some(one) => format!("{} of {}", percent(one.percent()), one.nr()),
-            None => String::new(),
-        };
-        rows.add_row([vec![name.clone()], counts.iter().map(cell).collect()].concat());
+        let cell = |cells: &BTreeMap<String, String>| cells.get(name).cloned().unwrap_or_default();
+        rows.add_row([vec![name.clone()], cells.iter().map(cell).collect()].concat());
     }
     out.line(format!("\n{}", table::render(&rows)))
 }
@@ -155,7 +191,7 @@ fn outside(agreement: &Agreement, out: &mut Out) -> CliResult<()> {
             let Comparison { unit, measure, scale, .. } = one;
             rows.add_row([
                 format!("{} {}", of.set, one.seed),
-                of.kernel.clone(),
+                kernel(of),
                 measure.clone(),
                 unit.clone(),
                 table::digits(one.on),
@@ -191,7 +227,10 @@ pub fn finish(agreement: &Agreement) -> CliResult<()> {
                 one.wrong.as_deref().unwrap_or_default(),
                 one.model
             ),
-            "these cases do not tell a right model from a wrong one: add others",
+            match one.nr_disturbed {
+                0 => "these cases do not tell a right model from a wrong one: add others",
+                _ => "other programs disturbed the runs: repeat them on a quiet machine",
+            },
         )),
     }
 }

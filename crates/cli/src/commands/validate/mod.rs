@@ -35,7 +35,9 @@ pub const EXAMPLES: &str = "Examples:
   schedlab validate --lane vm --kernel 6.12,6.18 --details
   schedlab validate --json | jq '.[].checks[] | select(.scheduler == \"6.12\") | .pair.units'
   schedlab validate my-validation.toml
+  schedlab validate --lane host --details                  (is this machine quiet enough?)
   schedlab validate --cases development --kernel 6.12 --details
+  schedlab validate --cases development --lane host --quick
 
 Kernels run in guests with counted time (lane vm) and on this machine (lane host). The same command
 resumes where it was stopped. Exit code 1 if a comparison fails, or if one accepts a model that is
@@ -56,7 +58,8 @@ pub struct ValidateArgs {
     /// Compare random workloads instead: development, or held-out for the figure alone
     ///
     /// The file lists their seeds in [[cases]]. The result counts how many comparisons are within
-    /// the tolerance, or within the kernel's own variation.
+    /// the tolerance, or within the kernel's own variation. They run in guests; with --lane host,
+    /// those of one CPU run on this machine.
     #[arg(long, value_name = "HALF", value_parser = cases::half)]
     pub cases: Option<Half>,
     /// Only these sets of random workloads, separated by commas
@@ -65,7 +68,7 @@ pub struct ValidateArgs {
     /// Also put the figures of --cases into this file, beside those of other kernels
     #[arg(long, value_name = "FILE", requires = "cases")]
     pub store: Option<PathBuf>,
-    /// Omit the kernels and workloads that the file marks as slow
+    /// Omit the kernels, workloads and cases that the file marks as slow
     #[arg(long)]
     pub quick: bool,
     /// Runs of each kernel, 5 or more [default: as the file says]
