@@ -12,11 +12,8 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        if self.has_followers {
-            if self.is_held(cpu) {
-                return;
-            }
-            self.search_is_used(cpu);
+        if self.has_followers && self.is_held(cpu) {
+            return;
         }
         self.schedule_now(cpu);
     }
@@ -32,6 +29,9 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(always)]
     pub(crate) fn schedule_now(&mut self, cpu: CpuId) {
         let followed = self.has_followers;
+        if followed {
+            self.search_is_used(cpu);
+        }
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
         self.core.work.clock_stopped = self.core.rqs[cpu.index()].clock_stopped.take();
