@@ -5,8 +5,9 @@ use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult, Exit};
 use schedlab_core::workload::{self, Changes, Source};
 use schedlab_lab::studies::FILE_BYTES_MAX;
-use schedlab_model::CpuMask;
 use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::{CpuMask, Nanos};
+use schedlab_run::SWITCH_JITTER_NS_MAX;
 use schedlab_run::file::read_text;
 use schedlab_workload::{WorkloadName, pair};
 
@@ -133,6 +134,13 @@ pub fn workload(text: &str, args: &WorkloadArgs, nr_cpus: u32) -> CliResult<Name
         }
     };
     Ok(named)
+}
+
+/// Reads the value of `--switch-jitter`.
+pub fn jitter(text: &str) -> Result<Nanos, String> {
+    let ns = duration(text)?;
+    let is_allowed = ns <= SWITCH_JITTER_NS_MAX;
+    is_allowed.then_some(ns).ok_or_else(|| "allowed are 1ns to 20us".into())
 }
 
 #[cfg(test)]

@@ -178,7 +178,6 @@ impl Lane for SimLane {
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
         request.refuse_program(self.kind())?;
-        request.refuse_switch_jitter("the simulator")?;
         self.run_observed(request, sink, None)
     }
 }
@@ -200,7 +199,11 @@ impl SimLane {
     fn setup(&self, request: &RunRequest) -> Result<Setup<'_>, LaneError> {
         let scheduler = self.find(&request.scheduler)?;
         let options = options_of(scheduler, &request.tunables)?;
-        let machine = Machine { boot: request.boot.0, ..self.machine_of(request, scheduler)? };
+        let machine = Machine {
+            boot: request.boot.0,
+            switch_jitter_ns: request.switch_jitter_ns,
+            ..self.machine_of(request, scheduler)?
+        };
         let checked = request.workload.check(request.cpus.weight());
         checked.map_err(|error| LaneError::Input(error.to_string()))?;
         Ok(Setup { scheduler, options, machine, watchdog_ns: self.watchdog.ns(scheduler) })

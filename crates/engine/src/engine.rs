@@ -12,6 +12,7 @@ use crate::exec::Tasks;
 use crate::family::Walks;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
+use crate::jitter::Jitter;
 use crate::launch::Launch;
 use crate::locks::Locks;
 use crate::newidle::Searches;
@@ -54,6 +55,8 @@ pub(crate) struct Engine<'a, S> {
     pub launch: Launch,
     /// `Some` only if exits and waits for children look through lists of tasks.
     pub walks: Option<Walks>,
+    /// If switches take longer, by how much.
+    pub jitter: Option<Jitter>,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub objects: Objects,
@@ -124,6 +127,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
+            jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
             core,
             stack,
             costs: machine.costs,
@@ -223,6 +227,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.locks.is_some()
             || self.searches.is_some()
             || self.walks.is_some()
+            || self.jitter.is_some()
             || self.stack.idle_watchers != 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());

@@ -37,6 +37,7 @@ mod exec;
 mod family;
 mod groups;
 mod interrupts;
+mod jitter;
 mod kernel_mode;
 mod launch;
 mod locks;

@@ -449,6 +449,11 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.has_followers && self.walks.is_some() {
             cost = cost.saturating_add(self.walk_debt());
         }
+        if self.has_followers
+            && let Some(jitter) = &mut self.jitter
+        {
+            cost = cost.saturating_add(jitter.draw());
+        }
         cost
     }
 

@@ -206,7 +206,7 @@ pub struct Shift {
     /// Number of runs with each seed, each with its own time.
     pub count: u32,
     /// In the last half of these runs every switch also takes longer, by a time of its own up to
-    /// this one, such as `2us`. Only for kernels in guests.
+    /// this one, such as `2us`. Only for guests and the simulator.
     #[serde(default)]
     pub switch_jitter: Option<String>,
     /// Whether each of these runs has a boot of its own, in which the kernel draws other random
@@ -259,9 +259,10 @@ impl Shift {
 
     pub(crate) fn check(&self, lane: LaneKind) -> Result<(), StudyError> {
         self.range()?;
-        if self.switch_jitter.is_some() && lane != LaneKind::Vm {
+        if self.switch_jitter.is_some() && lane == LaneKind::Host {
             let text = format!("`switch_jitter` with lane {lane}");
-            let help = "only guests can have longer switches: drop it, or use lane vm";
+            let help =
+                "a running kernel's switches take their time: drop it, or use lane vm or sim";
             return Err(StudyError::new(text, help).below("switch_jitter"));
         }
         if self.other_boots && lane == LaneKind::Host {

@@ -721,6 +721,9 @@ pub struct Machine {
     pub set_up_ns: Nanos,
     /// Number of the boot, from 0: each draws other random numbers in the scheduler.
     pub boot: u32,
+    /// Every switch to a task takes longer, by a time of its own up to this one (ns), on that
+    /// task's time. Shows what depends on microseconds.
+    pub switch_jitter_ns: Nanos,
 }
 
 /// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
@@ -749,6 +752,7 @@ impl Machine {
             aligns_periods: false,
             set_up_ns: 0,
             boot: 0,
+            switch_jitter_ns: 0,
         }
     }
 

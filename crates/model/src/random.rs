@@ -19,6 +19,8 @@ pub enum Purpose {
     Experiment = 4,
     /// Times of interrupts; one stream for each CPU and source.
     Interrupt = 5,
+    /// How much longer switches take.
+    Switch = 6,
 }
 
 /// A random stream.

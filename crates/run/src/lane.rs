@@ -191,7 +191,8 @@ pub struct RunRequest {
     /// duration.
     pub until_ns: Option<Nanos>,
     /// How much longer switches take than they do anyway: each by a time of its own up to this one
-    /// (ns). Shows which results depend on microseconds. Only guests with counted time have it.
+    /// (ns). Shows which results depend on microseconds. Only guests with counted time and the
+    /// simulator have it.
     pub switch_jitter_ns: Nanos,
     /// The boot of the kernel. Another one draws other random numbers in the kernel itself, and the
     /// same ones in the workload.
@@ -237,13 +238,13 @@ impl RunRequest {
         (Cow::Owned(Self { until_ns: Some(limit_ns), ..self.clone() }), Some(warning))
     }
 
-    /// Returns the error of a lane without counted time, if the request has longer switches.
+    /// Returns the error of a lane with a real clock, if the request has longer switches.
     pub fn refuse_switch_jitter(&self, lane: &str) -> Result<(), LaneError> {
         match self.switch_jitter_ns {
             0 => Ok(()),
             longer => Err(LaneError::Input(format!(
-                "switches up to {longer} ns longer: {lane} cannot make them longer; only guests \
-                 with counted time can"
+                "switches up to {longer} ns longer: {lane} cannot make them longer; only the \
+                 simulator and guests with counted time can"
             ))),
         }
     }

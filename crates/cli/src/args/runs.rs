@@ -104,6 +104,11 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
+    /// Make each switch longer, by a time of its own up to this one
+    ///
+    /// What changes then depends on microseconds. Up to 20us; the seed draws the times.
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = crate::input::jitter)]
+    pub switch_jitter: Option<Nanos>,
     /// Run again whenever the scheduler, a header of it or the workload is saved
     #[arg(long)]
     pub watch: bool,

@@ -59,6 +59,7 @@ fn sim_args(args: &ExplainArgs) -> SimArgs {
         scheduler: args.scheduler.clone(),
         cpus: args.cpus,
         repetitions: 1,
+        switch_jitter: None,
         watch: false,
         tasks: args.tasks.clone(),
         machine: args.machine.clone(),

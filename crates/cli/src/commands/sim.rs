@@ -208,7 +208,8 @@ pub fn request(
         until_ns: args.tasks.until,
         keep: keep(&args.output),
     };
-    Ok(planned.request())
+    let switch_jitter_ns = args.switch_jitter.unwrap_or(0);
+    Ok(RunRequest { switch_jitter_ns, ..planned.request() })
 }
 
 /// Adds the tunables in the scheduler's text to the parameters of the run, by which runs of one

@@ -15,7 +15,7 @@ use clap_complete::ArgValueCompleter;
 use schedlab_lab::Plan;
 use schedlab_lab::plan::ModelTicks;
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_run::{Boot, LaneError, LaneKind, RunRequest, RunResult, SWITCH_JITTER_NS_MAX};
+use schedlab_run::{Boot, LaneError, LaneKind, RunRequest, RunResult};
 use schedlab_sim::SimLane;
 use schedlab_vm::command::ShippedScheduler;
 use schedlab_vm::golden_check::Seen;
@@ -77,7 +77,7 @@ pub struct VmArgs {
     ///
     /// What changes then depends on microseconds. Needs the counted clock. Up to 20us; the seed
     /// draws the times.
-    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = jitter)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = input::jitter)]
     pub switch_jitter: Option<Nanos>,
     /// Number of the boot: another one draws other random numbers in the kernel
     ///
@@ -230,13 +230,6 @@ fn quantum(text: &str) -> Result<Nanos, String> {
     let ns = input::duration(text)?;
     let is_allowed = ALLOWED.contains(&ns);
     is_allowed.then_some(ns).ok_or_else(|| "allowed are 1us to 1ms".into())
-}
-
-/// Reads the value of `--switch-jitter`.
-fn jitter(text: &str) -> Result<Nanos, String> {
-    let ns = input::duration(text)?;
-    let is_allowed = ns <= SWITCH_JITTER_NS_MAX;
-    is_allowed.then_some(ns).ok_or_else(|| "allowed are 1ns to 20us".into())
 }
 
 /// The file of the guest and the text to write for a `--sysctl` setting.

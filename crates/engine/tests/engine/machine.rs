@@ -394,3 +394,21 @@ fn others_evict_what_does_not_fit_beside_them() {
     let nr_returns = run.outcome.nr_switches - 3;
     assert_eq!(run.outcome.cache_refill_ns, nr_returns * 2_000 * 4);
 }
+
+/// Round robin makes 25 switches to each of two hogs: each waits for the jitter of both.
+#[test]
+fn switches_may_take_longer_each_by_its_own_time() {
+    const MOST: Nanos = 2_000;
+    let last_exit = |switch_jitter_ns| {
+        let machine = Machine { costs: Costs::ZERO, switch_jitter_ns, ..Machine::flat(1) };
+        let run = run(machine, "rr", vec![hog("a", 400 * MS), hog("b", 400 * MS)]);
+        let nr_switches = run.outcome.nr_switches;
+        (exit_ns(&run, 0).max(exit_ns(&run, 1)) - 800 * MS, nr_switches)
+    };
+    assert_eq!(last_exit(0).0, 0);
+    let (longer_ns, nr_switches) = last_exit(MOST);
+    let mean_ns = longer_ns / nr_switches;
+    assert!(nr_switches >= 8, "{nr_switches} switches");
+    assert!((MOST / 4..MOST * 3 / 4).contains(&mean_ns), "{mean_ns} ns for each switch");
+    assert_eq!(last_exit(MOST), (longer_ns, nr_switches), "the seed draws it");
+}

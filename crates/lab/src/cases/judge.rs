@@ -3,7 +3,7 @@
 //!
 //! A comparison is one measure of one case under one kernel. In counted time a run repeats to the
 //! last bit, but a start some microseconds later may change much of it. So model and kernel run
-//! several times with shifted starts, the kernel in some of these runs with longer switches, too.
+//! several times with shifted starts, and in some of these runs with longer switches, too.
 //! The medians of their runs are compared: a single run may be the exception. The kernel's own
 //! variation is the greatest deviation of one of its runs from their median. A comparison is
 //! *within* if every task deviates by the tolerance at most, *by variation* if every task deviates

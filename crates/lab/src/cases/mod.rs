@@ -153,7 +153,10 @@ fn experiment(set: &CaseSet, case: &SetCase, place: &CasePlace) -> ExperimentSpe
         _ => Shift { switch_jitter: None, other_boots: false, ..set.shift.clone() },
     });
     let mut models = RunsSpec::new(LaneKind::Sim, models);
-    models.shift = Some(Shift { switch_jitter: None, ..set.shift.clone() });
+    models.shift = Some(match place.lane {
+        LaneKind::Vm => set.shift.clone(),
+        _ => Shift { switch_jitter: None, ..set.shift.clone() },
+    });
     let runs = match pairs.is_empty() {
         true => Vec::new(),
         false => vec![models, kernels],

@@ -237,6 +237,8 @@ fn cases_run_on_this_machine_with_its_model() {
     assert_eq!(kernels.schedulers, ["OTHER"]);
     let shift = kernels.shift.as_ref().unwrap();
     assert!(shift.switch_jitter.is_none() && !shift.other_boots && shift.count == 2, "{shift:?}");
+    let of_model = models.shift.as_ref().unwrap();
+    assert!(of_model.switch_jitter.is_none() && of_model.other_boots, "{of_model:?}");
     let of_host = |waits: &[u64], shift| run(LaneKind::Host, "OTHER", shift, waits);
     let mut disturbed = of_host(&[13, 20], Some("1"));
     disturbed.warnings.push(schedlab_run::Warning::other_load(9, 90));

@@ -187,7 +187,7 @@ fn shifted_runs_may_have_boots_of_their_own() {
 }
 
 #[test]
-fn the_last_half_of_shifted_runs_in_guests_may_have_longer_switches() {
+fn the_last_half_of_shifted_runs_may_have_longer_switches() {
     let text = |lane: &str, jitter: &str| {
         let shift = format!("count = 4, switch_jitter = '{jitter}'");
         let study = SHIFTED.replace("lane = 'sim'\n    schedulers = ['fcfs']", lane);
@@ -210,7 +210,10 @@ fn the_last_half_of_shifted_runs_in_guests_may_have_longer_switches() {
         assert_eq!(error.position(text).unwrap().0, 11, "{error}");
     };
     refused(&in_guests.replace("2us", "21us"), "allowed are 1ns to 20us");
-    refused(&text("lane = 'sim'\n    schedulers = ['fcfs']", "2us"), "only guests");
+    let simulated = planned(&text("lane = 'sim'\n    schedulers = ['fcfs']", "2us"), 1, 100);
+    let longest = |plan: &Plan| plan.runs.iter().map(|run| run.request.switch_jitter_ns).max();
+    assert_eq!(longest(&simulated.unwrap()), Some(2_000));
+    refused(&text("lane = 'host'\n    schedulers = ['OTHER']", "2us"), "lane host");
 }
 
 #[test]

@@ -228,6 +228,7 @@ fn request(
         scheduler: vec![scheduler.to_owned()],
         cpus: args.cpus,
         repetitions: 1,
+        switch_jitter: None,
         watch: false,
         tasks: args.tasks.clone(),
         machine: args.machine.clone(),
