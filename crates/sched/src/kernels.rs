@@ -64,7 +64,8 @@ const LINUX_6_1: Model = Model {
         rt::FEATURES,
         features::CFS,
     ],
-    defaults: &[],
+    // As in guests of 6.1.192 and 6.12.117, but not of 6.18.15: 7.1's default in later releases.
+    defaults: &[("RT_PUSH_IPI", 0)],
     rt_forgets_timer: false,
 };
 
@@ -77,6 +78,7 @@ const LINUX_6_6: Model = Model {
     fair: Rules::LINUX_6_6,
     deadline: DlRules::LINUX_6_6,
     tunables: eevdf(rt::TUNABLES, features::EEVDF_6_6),
+    defaults: &[("RT_PUSH_IPI", 1)],
     ..LINUX_6_1
 };
 
@@ -101,6 +103,7 @@ const LINUX_6_12: Model = Model {
               (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c; NI_RANDOM of 6.12.65",
     fair: Rules::LINUX_6_12,
+    defaults: &[("RT_PUSH_IPI", 0)],
     ..LINUX_6_12_0
 };
 
@@ -113,6 +116,7 @@ const LINUX_6_18_44: Model = Model {
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_6_18_44,
     deadline: DlRules::LINUX_6_18,
+    defaults: &[("RT_PUSH_IPI", 1)],
     ..LINUX_6_12
 };
 

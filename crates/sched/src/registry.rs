@@ -199,6 +199,18 @@ mod tests {
         }
     }
 
+    /// As guests of 6.1.192, 6.12.117, 6.18.15 and 7.2.12 tell it.
+    #[test]
+    fn late_releases_of_old_series_pull_real_time_tasks_as_new_kernels_do() {
+        let pushes = |name: &str| {
+            let tunables = &find(name).unwrap().tunables;
+            tunables.iter().find(|one| one.name == "RT_PUSH_IPI").unwrap().default
+        };
+        assert_eq!(["linux-6.1", "linux-6.12", "linux-7.1", "linux-7.2"].map(pushes), [0; 4]);
+        let names = ["linux-6.6", "linux-6.12.0", "linux-6.18.44", "linux-6.18"];
+        assert_eq!(names.map(pushes), [1; 4]);
+    }
+
     #[test]
     fn names_are_unique_and_defaults_lie_in_range() {
         for (index, scheduler) in SCHEDULERS.iter().enumerate() {
