@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
 use crate::step::Next;
-use schedlab_model::{CpuId, Nanos, Op, SchedAttr, Step, TaskId, TraceSink, Workload};
+use schedlab_model::{CpuId, CpuMask, Nanos, Op, SchedAttr, Step, TaskId, TraceSink, Workload};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 use std::sync::Arc;
@@ -21,12 +21,25 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         if !self.admit(task, attr) || !self.is_within_cpuset(task, attr) {
             return;
         }
+        let before = Arc::clone(&self.core.task(task).cpus_allowed);
         self.change(task, attr);
+        self.choose_other_cpu(cpu, task, &before);
         if !self.core.task(task).cpus_allowed.contains(cpu) {
             self.tasks[task].must_move = true;
             self.core.resched_curr(cpu);
         }
         self.drain();
+    }
+
+    /// A call on `this_cpu` has set the CPUs that `task` may use, which were `before`. The kernel
+    /// chooses one of them, whether or not the task must move to it (`__set_cpus_allowed_ptr`).
+    pub(crate) fn choose_other_cpu(&mut self, this_cpu: CpuId, task: TaskId, before: &CpuMask) {
+        let allowed = Arc::clone(&self.core.task(task).cpus_allowed);
+        if *allowed != *before
+            && let Some(turns) = &mut self.core.turns
+        {
+            self.tasks[task].move_to = turns.choose(this_cpu, &allowed);
+        }
     }
 
     /// The step `op` of the program of `task`, which runs on `cpu`, sets its attributes. These are

@@ -4,7 +4,7 @@
 
 use crate::objects::Shared;
 use schedlab_model::arrivals::Arrival;
-use schedlab_model::{CpuMask, Interpreter, Nanos, ObjectId, SchedAttr, TaskId, Workload};
+use schedlab_model::{CpuId, CpuMask, Interpreter, Nanos, ObjectId, SchedAttr, TaskId, Workload};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -51,6 +51,8 @@ pub struct Exec {
     pub shared: Option<Box<Shared>>,
     /// Whether it must leave its CPU, because its new affinity excludes it.
     pub must_move: bool,
+    /// Where it moves then, if that was decided with its affinity.
+    pub move_to: Option<CpuId>,
     /// Whether it called sched_yield and was not rescheduled since.
     pub yielded: bool,
     /// Since when it is runnable but not running (valid while it waits).

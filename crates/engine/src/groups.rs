@@ -80,7 +80,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         self.each_class(|class, core| class.cgroup_changed(core, cpu, change, &old));
         self.drain();
         if let Change::Cpus { group, cpus } = change {
-            self.set_cpuset(*group, *cpus);
+            self.set_cpuset(cpu, *group, *cpus);
         }
         if self.watch.is_some() {
             self.note_cause(&Cause::Group { task });
@@ -116,7 +116,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
 
     /// cpuset.cpus of `group` was written (`update_cpumasks_hier`): tasks leave the CPUs that they
     /// may not use any more.
-    fn set_cpuset(&mut self, group: CgroupId, cpus: Option<CpuMask>) {
+    fn set_cpuset(&mut self, this_cpu: CpuId, group: CgroupId, cpus: Option<CpuMask>) {
         let all = self.core.cpus;
         let groups = &self.core.cgroups;
         let cpusets = self.cpusets.get_or_insert_with(|| Box::new(Cpusets::new(groups, all)));
@@ -127,13 +127,13 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         for task in self.tasks.ids() {
             let t = self.core.task(task);
             if is_changed[t.attr.cgroup.index()] && t.state != TaskState::Dead {
-                self.follow_cpuset(task);
+                self.follow_cpuset(this_cpu, task);
             }
         }
     }
 
     /// The CPUs of the group of `task` have changed (`set_cpus_allowed_ptr`).
-    fn follow_cpuset(&mut self, task: TaskId) {
+    fn follow_cpuset(&mut self, this_cpu: CpuId, task: TaskId) {
         let mut attr = *self.core.task(task).attr;
         if self.stack.cpuset_forgets_affinity && attr.affinity.take().is_some() {
             self.core.tasks[task.index()].attr = Arc::new(attr);
@@ -143,7 +143,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         if *t.cpus_allowed == allowed {
             return;
         }
-        let cpu = t.cpu;
+        let (cpu, before) = (t.cpu, Arc::clone(&t.cpus_allowed));
         let stays = allowed.contains(cpu);
         if t.sched_delayed && !stays {
             let (class, core) = self.class(self.core.task(task).class);
@@ -152,6 +152,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
             core.dequeue_delayed(task);
         }
         self.change(task, &attr);
+        self.choose_other_cpu(this_cpu, task, &before);
         if stays || !self.core.task(task).on_rq {
             return;
         }

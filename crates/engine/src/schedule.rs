@@ -6,6 +6,7 @@ use crate::error::SchedulerFault;
 use crate::exec::Waiting;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::boundary::core::{Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 
@@ -484,7 +485,8 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert!(!self.core.task(task).on_rq, "task {task} moves while it is queued");
         debug_assert!(self.tasks[task].must_move, "task {task} may stay on CPU {cpu}");
         self.tasks[task].must_move = false;
-        let to = schedlab_sched::boundary::class::select_idle_cpu(&self.core, task, cpu);
+        let chosen = self.tasks[task].move_to.take();
+        let to = chosen.unwrap_or_else(|| select_idle_cpu(&self.core, task, cpu));
         let allowed = &self.core.task(task).cpus_allowed;
         debug_assert!(allowed.contains(to), "task {task} moves to CPU {to} of {allowed:?}");
         self.core.set_task_cpu(task, to);

@@ -6,6 +6,7 @@
 
 use schedlab_model::{MutexProtocol, ObjectKind, ObjectSpec, Op, Policy, Workload};
 use schedlab_sched::boundary::core::CLASSES_MAX;
+use schedlab_sched::boundary::turns::Turns;
 use schedlab_sched::{Balances, Core, LockDomain, SchedClass};
 
 /// All policies.
@@ -56,6 +57,9 @@ impl Stack {
         assert!(!classes.is_empty(), "a scheduler without a class");
         assert!(classes.len() <= CLASSES_MAX, "too many classes");
         let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
+        let takes_turns = classes.iter().any(|class| class.traits().takes_turns);
+        core.turns = (takes_turns && core.nr_cpus() > 1)
+            .then(|| Turns::new(core.nr_cpus(), core.set_up_ns > 0));
         leave_out(&mut classes, &policies(workload));
         let lowest = classes.len() - 1;
         for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {

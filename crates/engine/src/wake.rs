@@ -161,6 +161,7 @@ impl<S: TraceSink> Engine<'_, S> {
             children: 0,
             shared: None,
             must_move: false,
+            move_to: None,
             yielded: false,
             runnable_since: self.core.now,
             is_woken: true,

@@ -41,6 +41,7 @@ mod staircase;
 mod staircase_cpus;
 mod tick_and_exit;
 mod tune;
+mod turns;
 mod vectors;
 mod wakeup_costs;
 mod wrr;

@@ -69,6 +69,9 @@ pub struct ClassTraits {
     /// Whether a change of a group's cpuset.cpus replaces the affinity that its tasks have set, as
     /// before 6.2. Later kernels remember both.
     pub cpuset_forgets_affinity: bool,
+    /// Whether the kernel takes CPUs that are equally good in turn ([`super::turns`]), and moves a
+    /// task that may not stay on its CPU to the next one, be it idle or not.
+    pub takes_turns: bool,
     /// Whether the class follows [`SchedClass::tunable_changed`]. If no class of a stack does, a
     /// workload that sets a tunable is refused.
     pub follows_tunables: bool,
@@ -90,6 +93,7 @@ impl ClassTraits {
         group_moves_resched: false,
         wakeups_stop_clock: false,
         cpuset_forgets_affinity: false,
+        takes_turns: false,
         follows_tunables: false,
         enforces_cpu_max: false,
     };

@@ -6,6 +6,7 @@
 //! CPU.
 
 use crate::boundary::flags::WakeFlags;
+use crate::boundary::turns::Turns;
 use schedlab_model::random::Stream;
 use schedlab_model::{
     CgroupSpec, Comm, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
@@ -206,6 +207,8 @@ pub struct Core {
     pub aligns_periods: bool,
     /// From the creation of tasks to the start of the run (ns).
     pub set_up_ns: Nanos,
+    /// Whose turn it is among equally good CPUs; `None` if the first one is taken.
+    pub turns: Option<Turns>,
     /// Time between two checks for stalls of a sched_ext scheduler (ns); 0: none is loaded.
     pub check_period_ns: Nanos,
     /// How much earlier fair servers started that start at time 0 (ns).
@@ -293,6 +296,7 @@ impl Core {
             throttle_ns: machine.costs.throttle_ns,
             aligns_periods: machine.aligns_periods,
             set_up_ns: machine.set_up_ns,
+            turns: None,
             check_period_ns: 0,
             server_lead_ns: 0,
             topology: machine.topology.clone(),
@@ -371,6 +375,14 @@ impl Core {
             return cpu;
         }
         allowed.first_cpu().expect("affinity was checked to be within the machine")
+    }
+
+    /// One of these CPUs, which are equally good for a task; `this_cpu` asks.
+    pub fn one_of(&mut self, cpus: &CpuMask, this_cpu: CpuId) -> Option<CpuId> {
+        match &mut self.turns {
+            Some(turns) => turns.choose(this_cpu, cpus),
+            None => cpus.first_cpu(),
+        }
     }
 
     /// The lowest CPU that `task` may use in the node of `cpu`, or else in any.

@@ -10,6 +10,7 @@
 //! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric
 //! capacity, and NUMA distances: all nodes are equally near.
 
+use super::core::Core;
 use schedlab_model::{CpuId, CpuMask, Topology};
 use std::collections::BTreeMap;
 
@@ -176,9 +177,16 @@ impl Domains {
         self.of_cpu(cpu).iter().map(|entry| self.domain(entry.domain))
     }
 
-    /// Of the CPUs in `candidates` the nearest to `cpu`: `cpu` itself; or else the first one of its
-    /// smallest domain with a candidate. There `this_cpu`, the CPU that asks, is preferred.
-    pub fn nearest(&self, candidates: &CpuMask, cpu: CpuId, this_cpu: CpuId) -> Option<CpuId> {
+    /// Of the CPUs in `candidates` the nearest to `cpu`: `cpu` itself; or else one of its smallest
+    /// domain with a candidate. There `this_cpu`, the CPU that asks, is preferred, and then the one
+    /// whose turn it is.
+    pub fn nearest(
+        &self,
+        candidates: &CpuMask,
+        cpu: CpuId,
+        this_cpu: CpuId,
+        core: &mut Core,
+    ) -> Option<CpuId> {
         if candidates.contains(cpu) {
             return Some(cpu);
         }
@@ -187,11 +195,11 @@ impl Domains {
             if this && domain.span.contains(this_cpu) {
                 return Some(this_cpu);
             }
-            if let Some(cpu) = candidates.and(&domain.span).first_cpu() {
+            if let Some(cpu) = core.one_of(&candidates.and(&domain.span), this_cpu) {
                 return Some(cpu);
             }
         }
-        if this { Some(this_cpu) } else { candidates.first_cpu() }
+        if this { Some(this_cpu) } else { core.one_of(candidates, this_cpu) }
     }
 
     /// Position, among the domains of `cpu`, of the largest that shares a cache (`sd_llc`).

@@ -4,7 +4,8 @@
 //! `class` has the callbacks with their contracts, and the constant properties of a class. `core`
 //! is the state that classes see, `flags` the reasons of calls, `explain` the explanations of
 //! decisions. `options` are tunables, `tunable_names` their names in kernels, `domains` the
-//! scheduling domains, `hrtick` the timer that ends slices, `user` a scheduler's user half.
+//! scheduling domains, `turns` the choice between equal CPUs, `hrtick` the timer that ends slices,
+//! `user` a scheduler's user half.
 
 pub mod class;
 pub mod core;
@@ -14,4 +15,5 @@ pub mod flags;
 pub mod hrtick;
 pub mod options;
 pub mod tunable_names;
+pub mod turns;
 pub mod user;

@@ -14,7 +14,7 @@ impl DlClass {
     /// earlier or cannot leave.
     pub(super) fn select_cpu(
         &self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -37,18 +37,18 @@ impl DlClass {
         self.queues.earliest(cpu).is_none_or(|earliest| self.deadline(task) < earliest)
     }
 
-    fn find_later_rq(&self, core: &Core, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
+    fn find_later_rq(&self, core: &mut Core, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
         let t = core.task(task);
         if t.nr_cpus_allowed == 1 {
             return None;
         }
         let later = self.cpudl.find(&t.cpus_allowed, self.deadline(task))?;
-        self.domains.nearest(&later, t.cpu, this_cpu)
+        self.domains.nearest(&later, t.cpu, this_cpu, core)
     }
 
-    /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once. Returns whether it
-    /// moved.
-    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+    /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once, which `this_cpu`
+    /// chooses. Returns whether it moved.
+    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId, this_cpu: CpuId) -> bool {
         let Some(task) = self.pushable.first_task(cpu) else { return false };
         if let Some(curr) = Self::dl_curr(core, cpu)
             && self.is_earlier(task, curr)
@@ -57,7 +57,7 @@ impl DlClass {
             core.resched_curr(cpu);
             return false;
         }
-        match self.find_later_rq(core, task, cpu) {
+        match self.find_later_rq(core, task, this_cpu) {
             Some(target) if target != cpu && self.is_earliest_on(task, target) => {
                 self.move_task(core, task, cpu, target);
                 core.resched_curr(target);

@@ -290,7 +290,7 @@ impl DlClass {
             None => core.resched_curr(cpu),
         }
         if !self.pushable.is_empty(cpu) {
-            self.push(core, cpu);
+            self.push(core, cpu, cpu);
         }
     }
 
@@ -448,7 +448,7 @@ impl SchedClass for DlClass {
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
         if Self::dl_curr(core, cpu).is_some() {
-            while self.push(core, cpu) {}
+            while self.push(core, cpu, cpu) {}
         }
     }
 
@@ -467,7 +467,8 @@ impl SchedClass for DlClass {
         let stays = core.task(curr).nr_cpus_allowed < 2 || !self.is_earlier(task, curr);
         let may_leave = core.task(task).nr_cpus_allowed > 1;
         if curr != task && !core.rq(cpu).need_resched && may_leave && stays {
-            while self.push(core, cpu) {}
+            let this_cpu = core.wake_flags.this_cpu;
+            while self.push(core, cpu, this_cpu) {}
         }
     }
 
@@ -499,7 +500,7 @@ impl SchedClass for DlClass {
             return;
         }
         if core.task(task).nr_cpus_allowed > 1 && self.overloaded.contains(cpu) {
-            while self.push(core, cpu) {}
+            while self.push(core, cpu, cpu) {}
         }
         match Self::dl_curr(core, cpu) {
             Some(curr) => self.preempt(core, cpu, task, curr),

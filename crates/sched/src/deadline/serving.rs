@@ -125,7 +125,7 @@ impl DlClass {
             _ => core.resched_curr(cpu),
         }
         if queued.is_some() && !self.pushable.is_empty(cpu) {
-            self.push(core, cpu);
+            self.push(core, cpu, cpu);
         }
     }
 

@@ -421,6 +421,7 @@ impl SchedClass for FairClass {
             group_moves_resched: true,
             wakeups_stop_clock: true,
             cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
+            takes_turns: true,
             ..ClassTraits::DEFAULT
         }
     }

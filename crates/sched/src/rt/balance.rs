@@ -14,19 +14,20 @@ impl RtClass {
     /// important or cannot leave.
     pub(super) fn select_cpu(
         &self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         this_cpu: CpuId,
     ) -> CpuId {
         let t = core.task(task);
+        let prio = t.prio;
         let stays = Self::rt_curr(core, prev).is_some_and(|curr| {
             let curr = core.task(curr);
-            curr.nr_cpus_allowed < 2 || curr.prio <= t.prio
+            curr.nr_cpus_allowed < 2 || curr.prio <= prio
         });
         if (stays || !t.cpus_allowed.contains(prev))
             && let Some(target) = self.find_lowest_rq(core, task, this_cpu)
-            && t.prio < self.queues.best_prio(target) as i32
+            && prio < self.queues.best_prio(target) as i32
         {
             return target;
         }
@@ -37,16 +38,15 @@ impl RtClass {
     /// It is the task's own CPU, or else the nearest one, with preference for the searching CPU.
     pub(super) fn find_lowest_rq(
         &self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         this_cpu: CpuId,
     ) -> Option<CpuId> {
-        let t = core.task(task);
-        if t.nr_cpus_allowed == 1 {
+        if core.task(task).nr_cpus_allowed == 1 {
             return None;
         }
         let lowest = self.lowest_cpus(core, task)?;
-        self.domains.nearest(&lowest, t.cpu, this_cpu)
+        self.domains.nearest(&lowest, core.task(task).cpu, this_cpu, core)
     }
 
     /// The CPUs with the least important work that `task` may use, if less important than `task`.
@@ -56,16 +56,16 @@ impl RtClass {
         self.cpupri.find(&open, t.prio as usize)
     }
 
-    /// Pushes the best waiting task of `cpu` to a CPU with less important work. Returns whether it
-    /// moved.
-    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+    /// Pushes the best waiting task of `cpu` to a CPU with less important work, which `this_cpu`
+    /// chooses. Returns whether it moved.
+    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId, this_cpu: CpuId) -> bool {
         let Some(task) = self.pushable.first(cpu) else { return false };
         let prio = core.task(task).prio;
         if prio < Self::curr_prio(core, cpu) {
             core.resched_curr(cpu);
             return false;
         }
-        match self.find_lowest_rq(core, task, cpu) {
+        match self.find_lowest_rq(core, task, this_cpu) {
             Some(target) if target != cpu && (self.queues.best_prio(target) as i32) > prio => {
                 self.move_task(core, task, cpu, target);
                 core.resched_curr(target);
@@ -82,7 +82,7 @@ impl RtClass {
             let overloaded = self.overloaded;
             let only_here = overloaded == CpuMask::only(cpu);
             for from in overloaded.iter().filter(|_| !only_here) {
-                while self.push(core, from) {}
+                while self.push(core, from, from) {}
             }
             return;
         }

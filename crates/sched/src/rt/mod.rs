@@ -327,7 +327,7 @@ impl SchedClass for RtClass {
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
         if Self::rt_curr(core, cpu).is_some() {
-            while self.push(core, cpu) {}
+            while self.push(core, cpu, cpu) {}
         }
     }
 
@@ -349,7 +349,8 @@ impl SchedClass for RtClass {
         };
         let stays = core.task(curr).nr_cpus_allowed < 2 || core.task(curr).prio <= t.prio;
         if curr != task && !core.rq(cpu).need_resched && t.nr_cpus_allowed > 1 && stays {
-            while self.push(core, cpu) {}
+            let this_cpu = core.wake_flags.this_cpu;
+            while self.push(core, cpu, this_cpu) {}
         }
     }
 
@@ -396,7 +397,7 @@ impl SchedClass for RtClass {
         if core.task(task).prio < Self::curr_prio(core, cpu) {
             core.resched_curr(cpu);
         } else if core.task(task).nr_cpus_allowed > 1 && Self::rt_curr(core, cpu).is_some() {
-            while self.push(core, cpu) {}
+            while self.push(core, cpu, cpu) {}
         }
     }
 
