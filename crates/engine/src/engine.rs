@@ -228,6 +228,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.searches.is_some()
             || self.walks.is_some()
             || self.jitter.is_some()
+            || self.costs.release_ns > 0
             || self.stack.idle_watchers != 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());

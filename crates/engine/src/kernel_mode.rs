@@ -63,6 +63,12 @@ impl KernelMode {
         self.until[cpu.index()] = until;
     }
 
+    /// The task of `cpu` makes a call for another `ns`, or for longer if it `goes_on` then, and may
+    /// not sleep before.
+    pub fn stay(&mut self, cpu: CpuId, now: Nanos, ns: Nanos, goes_on: bool) {
+        self.enter(cpu, now, now.saturating_add(ns), goes_on);
+    }
+
     /// When the task of `cpu` returns to user mode, or did.
     #[inline]
     pub fn until(&self, cpu: CpuId) -> Nanos {

@@ -6,10 +6,14 @@
 //! own. The waiters of a word are woken in the order of their real-time priorities, then of their
 //! numbers (futex_wake in kernel/futex/waitwake.c). A CPU that was idle for the first task is busy
 //! for the next one, so the order decides where tasks begin.
+//!
+//! A task of SCHED_DEADLINE preempts the launcher: at the end of the call that wakes all of a word,
+//! or at once if the preemption model lets calls be preempted. The launcher goes on where it runs
+//! next, which may be another CPU.
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{Nanos, Policy, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, Nanos, Policy, TaskId, TraceSink};
 use std::cmp::Reverse;
 
 /// Tasks of time 0 that the launcher has not woken yet.
@@ -19,6 +23,8 @@ pub struct Launch {
     waiting: Vec<TaskId>,
     /// Whether the tasks of SCHED_DEADLINE are woken before the others: the first task is one.
     deadline_first: bool,
+    /// The launcher, preempted when it was to wake the next task.
+    held: Option<TaskId>,
 }
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -31,36 +37,69 @@ impl<S: TraceSink> Engine<'_, S> {
         self.launch.waiting.push(task);
     }
 
-    /// The launcher wakes the next task.
+    /// The launcher wakes the next task, if it runs.
     pub(crate) fn launch(&mut self) {
-        let Launch { waiting, deadline_first } = &self.launch;
-        let order = |task: &TaskId| {
-            let attr = &self.core.task(*task).attr;
-            let priority = if attr.policy.is_rt() { attr.rt_priority } else { 0 };
-            ((attr.policy == Policy::Deadline) != *deadline_first, Reverse(priority), task.0)
+        let this_cpu = match self.launcher() {
+            Some(launcher) if self.core.task(launcher).on_rq => {
+                if !self.core.is_running(launcher) {
+                    self.launch.held = Some(launcher);
+                    return;
+                }
+                self.core.task(launcher).cpu
+            }
+            _ => self.set_up_on(&self.core.cpus),
         };
-        let Some(next) = (0..waiting.len()).min_by_key(|at| order(&waiting[*at])) else { return };
-        let task = self.launch.waiting.remove(next);
-        let this_cpu = self.set_up_on(&self.core.cpus);
+        let Some(task) = self.next_to_launch() else { return };
         self.start_released(task, this_cpu);
         self.interrupt_returns(this_cpu);
-        let took_ns = self.launch_took(task);
+        let took_ns = self.launch_took(task, this_cpu);
+        let is_deadline = |task: TaskId| self.core.task(task).attr.policy == Policy::Deadline;
+        let goes_on = (self.launch.waiting.iter()).any(|o| is_deadline(*o) == is_deadline(task));
         if self.core.rq(this_cpu).curr.is_some() {
             self.extend_burst(this_cpu, took_ns);
+            self.cpus.kernel_mode.stay(this_cpu, self.core.now, took_ns, goes_on);
         }
         if !self.launch.waiting.is_empty() {
             self.clock.events.push(self.core.now.saturating_add(took_ns), Due::Launch);
         }
     }
 
+    /// The thread that wakes the tasks, if the machine has it.
+    fn launcher(&self) -> Option<TaskId> {
+        self.threads.as_ref().and_then(|threads| threads.launcher())
+    }
+
+    fn next_to_launch(&mut self) -> Option<TaskId> {
+        let Launch { waiting, deadline_first, .. } = &self.launch;
+        let order = |task: &TaskId| {
+            let attr = &self.core.task(*task).attr;
+            let priority = if attr.policy.is_rt() { attr.rt_priority } else { 0 };
+            ((attr.policy == Policy::Deadline) != *deadline_first, Reverse(priority), task.0)
+        };
+        let next = (0..waiting.len()).min_by_key(|at| order(&waiting[*at]))?;
+        Some(self.launch.waiting.remove(next))
+    }
+
+    /// `task` comes to `cpu`. The launcher goes on to the next task when the switch is over.
+    #[inline]
+    pub(crate) fn launcher_comes(&mut self, cpu: CpuId, task: TaskId) {
+        if self.launch.held == Some(task) {
+            self.launch.held = None;
+            let Costs { context_switch_ns, wakeup_ns, .. } = self.costs;
+            let after_ns = context_switch_ns.saturating_add(wakeup_ns.saturating_mul(3));
+            self.extend_burst(cpu, after_ns);
+            self.clock.events.push(self.core.now.saturating_add(after_ns), Due::Launch);
+        }
+    }
+
     /// How long the wake-up of `task` takes the launcher. An idle CPU queues the task itself: 10 us
     /// in a guest, where a plain wake-up takes 7 us. On its own CPU the launcher queues it, 14 us,
     /// on another busy one with the lock of its queue, 20 to 26 us.
-    fn launch_took(&self, task: TaskId) -> Nanos {
+    fn launch_took(&self, task: TaskId, this_cpu: CpuId) -> Nanos {
         let cpu = self.core.task(task).cpu;
         let halves = match self.core.rq(cpu).curr {
             None => 3,
-            Some(_) if cpu == self.set_up_on(&self.core.cpus) => 4,
+            Some(_) if cpu == this_cpu => 4,
             Some(_) => 6,
         };
         self.costs.wakeup_ns.saturating_mul(halves) / 2

@@ -414,6 +414,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if !has_run {
             self.core.tasks[next.index()].inherited_comm = None;
         }
+        if self.has_followers {
+            self.launcher_comes(cpu, next);
+        }
         if self.core.throttle_ns > 0 && std::mem::take(&mut self.core.work.is_visit) {
             self.core.resched_curr(cpu);
             self.resched_after(cpu, self.core.throttle_ns);

@@ -86,6 +86,14 @@ impl<'a> Threads<'a> {
         }
     }
 
+    /// The thread that runs at time 0: it is waking the tasks of that time.
+    pub fn launcher(&self) -> Option<TaskId> {
+        let is_first =
+            |thread: &KernelThread| matches!(thread.wakes, ThreadWakes::Once { at_ns: 0 });
+        let number = self.described.iter().position(is_first)?;
+        Some(TaskId(number as u32))
+    }
+
     /// The number of the thread with this description.
     #[inline]
     pub fn number(&self, spec: u32) -> Option<usize> {

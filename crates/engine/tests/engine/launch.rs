@@ -3,10 +3,11 @@
 
 use crate::common;
 
-use common::workloads::{endless, nice, policy, task};
+use common::workloads::{bursts, endless, nice, policy, task};
 use common::{Case, MS};
+use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::{Costs, DeadlineParams, EventKind, Machine, Policy, SchedAttr, TaskSpec};
-use schedlab_model::{Nanos, Workload};
+use schedlab_model::{Nanos, Preempt, Workload};
 use schedlab_sched::registry::find;
 
 fn deadline() -> SchedAttr {
@@ -55,4 +56,53 @@ fn real_time_tasks_come_first_and_those_of_a_word_together() {
     };
     assert_eq!(order(&[nice(0), low, deadline(), high, nice(0)]), "DBAEC");
     assert_eq!(order(&[deadline(), nice(0), low, deadline()]), "ADCB");
+}
+
+/// The wake-ups, and which CPUs the tasks come to, of two tasks of SCHED_DEADLINE and a fair one on
+/// three CPUs.
+fn preempted_launch(preempt: Preempt) -> Vec<String> {
+    let soon = DeadlineParams { deadline_ns: 5 * MS, ..deadline().deadline };
+    let attrs = [deadline(), SchedAttr { deadline: soon, ..deadline() }, nice(0)];
+    let tasks = attrs.iter().map(|attr| task("a", *attr, bursts(1, MS / 10, MS))).collect();
+    let workload = Workload::new("launch", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 3);
+    let costs = Costs { release_ns: 20_000, wakeup_ns: 8_000, ..Costs::ZERO };
+    let threads = vec![KernelThread {
+        name: "launcher".into(),
+        run_ns: 60_000,
+        rt_priority: 99,
+        wakes: ThreadWakes::Once { at_ns: 0 },
+    }];
+    case.machine = Machine { set_up_ns: 1_000 * MS, costs, threads, preempt, ..case.machine };
+    case.until_ns = Some(MS);
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let told = run.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Fork { task, .. } => Some(format!("{}us wakes {task}", event.time_ns / 1_000)),
+        EventKind::Switch { next: Some(task), .. } => {
+            Some(format!("{}us {task} on {}", event.time_ns / 1_000, event.cpu.0))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+/// Both wake on the launcher's CPU 2, before the end of the call if that can be preempted. The
+/// launcher, 0, goes on where one of them leaves.
+#[test]
+fn a_deadline_task_preempts_the_launcher() {
+    let expected = [
+        (
+            Preempt::Voluntary,
+            "0us 0 on 2, 20us wakes 1, 36us wakes 2, 38us 2 on 2, 38us 1 on 0, 138us 0 on 0, 162us \
+             wakes 3, 162us 3 on 2",
+        ),
+        (
+            Preempt::Full,
+            "0us 0 on 2, 20us wakes 1, 20us 1 on 2, 120us 0 on 2, 144us wakes 2, 144us 2 on 2, \
+             244us 0 on 2, 268us wakes 3, 268us 3 on 0",
+        ),
+    ];
+    for (preempt, told) in expected {
+        assert_eq!(preempted_launch(preempt).join(", "), told, "{preempt:?}");
+    }
 }
