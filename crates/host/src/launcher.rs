@@ -158,6 +158,7 @@ impl Launcher<'_> {
         self.plan.objects.close_all();
         self.wait_until_held(count)?;
         self.join_groups(count)?;
+        self.renew_domains();
         let sets_late = self.lends_policy || self.outruns;
         if !sets_late {
             self.set_attributes(count)?;

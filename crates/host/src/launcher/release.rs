@@ -191,10 +191,15 @@ impl Launcher<'_> {
         // Kernels with CFS have no servers. To look for one there would leave RCU a name to free,
         // whose thread then preempts the first tasks.
         let may_have_servers = self.outranks && !self.outruns && !self.lends_policy;
-        if self.plan.pace.calm_ns > 0 && may_have_servers {
-            let nr_cpus = u64::from(self.plan.cpus.weight());
+        let nr_cpus = u64::from(self.plan.cpus.weight());
+        if self.plan.pace.calm_ns > 0 && (may_have_servers || nr_cpus > 1) {
             sleep_until(until_ns.saturating_sub(nr_cpus * RENEWING_NS))?;
-            self.renew_servers()?;
+            if may_have_servers {
+                self.renew_servers()?;
+            }
+            if nr_cpus > 1 {
+                self.end_turns();
+            }
         }
         sleep_until(until_ns)
     }

@@ -15,10 +15,17 @@
 //! - A scheduler for sched_ext keeps what it has seen of a task: its virtual time, how often it
 //!   slept, whom it woke. So tasks are born with the launcher's policy, and come to the scheduler
 //!   when all are set up. Their first callback is `ops.enable`, as for the simulator's.
+//! - A kernel takes CPUs that are equally good in turn (`cpumask_any_and_distribute`). Each CPU
+//!   remembers which one it chose last, and the setup makes it choose, too. So the
+//!   launcher lets all CPUs choose the last one before the run.
+//! - A kernel balances a domain at longer intervals, up to half a second, after it has found only
+//!   tasks that may not move, as those of a setup. So it makes new domains when all tasks are there
+//!   (`partition_sched_domains`). Their intervals grow to the usual longest one up to time 0.
 //! - A fair server goes on with the period that the last fair task before the run has begun, such
 //!   as a thread of the kernel. Its parameters are therefore set again just before the run.
 
 use super::{Launcher, Stop, failed, leave_policy, take_policy};
+use crate::cgroup::{CpuController, GROUP_PREFIX};
 use crate::{machine, sys};
 use schedlab_model::CpuMask;
 use schedlab_model::kernel::KernelVersion;
@@ -55,6 +62,48 @@ impl Launcher<'_> {
         }
         let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
         Ok(())
+    }
+
+    /// Lets the kernel make new domains, if the pace asks for calm and there are several CPUs: a
+    /// group has the first CPU for itself for a moment. No task of the run may be kept from it by
+    /// that, so all sleep on other CPUs, and none has SCHED_DEADLINE yet.
+    ///
+    /// A kernel that refuses it keeps the intervals that the setup has left.
+    pub(super) fn renew_domains(&self) {
+        let Some(CpuController::V2(root)) = CpuController::detect().filter(|_| self.gathers())
+        else {
+            return;
+        };
+        let Some(first) = self.plan.cpus.first_cpu() else { return };
+        let switch = root.join("cgroup.subtree_control");
+        let enabled = std::fs::read_to_string(&switch).unwrap_or_default();
+        let was_on = enabled.split_whitespace().any(|name| name == "cpuset");
+        let _ = std::fs::write(&switch, "+cpuset");
+        let dir = root.join(format!("{GROUP_PREFIX}domains"));
+        if std::fs::create_dir(&dir).is_ok() {
+            let write = |name: &str, text: &str| std::fs::write(dir.join(name), text);
+            let _ = write("cpuset.cpus", &first.0.to_string())
+                .and_then(|()| write("cpuset.cpus.partition", "root"))
+                .and_then(|()| write("cpuset.cpus.partition", "member"));
+            let _ = std::fs::remove_dir(&dir);
+        }
+        if !was_on {
+            let _ = std::fs::write(&switch, "-cpuset");
+        }
+    }
+
+    /// Lets each CPU of the run choose the last of them, as in the simulator at time 0. A new
+    /// affinity makes the CPU that sets it choose, even if the task need not move.
+    pub(super) fn end_turns(&self) {
+        let Some(last) = self.plan.cpus.iter().last() else { return };
+        let go = |mask: &CpuMask| _ = sys::sched_setaffinity(0, mask);
+        let home = CpuMask::only(last);
+        go(&home);
+        for cpu in self.plan.cpus.iter().filter(|cpu| *cpu != last) {
+            go(&CpuMask::only(cpu));
+            go(&home);
+        }
+        go(&self.plan.launcher_cpus);
     }
 
     /// Lets the tasks have the launcher's policy until their own is set, if the pace asks for calm

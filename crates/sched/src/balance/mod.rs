@@ -370,7 +370,11 @@ impl Balancer {
                     .iter(CpuId(cpu))
                     .map(|domain| DomainState {
                         last_balance: 0,
-                        balance_interval: domain.min_interval_ms(),
+                        // Until time 0 a launcher's CPUs have found nothing to move.
+                        balance_interval: match machine.set_up_ns {
+                            0 => domain.min_interval_ms(),
+                            _ => domain.max_interval_ms(),
+                        },
                         nr_balance_failed: 0,
                         max_newidle_lb_cost: 0,
                         last_decay_max_lb_cost: 0,
