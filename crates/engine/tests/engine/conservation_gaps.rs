@@ -146,8 +146,9 @@ const GAPS: [(&[&str], &str, &[&str]); 21] = [
     // The average rises from tick to tick; at first the difference is too small to act on.
     (&["linux-2.6.22", "rsdl-0.31", "sd-0.48"], "driven", &["0 late-balance 5000-8000"]),
     // An idle CPU relieves a CPU with one fair task when the real-time task has taken a seventh of
-    // its capacity (sched_reduced_capacity, scale_rt_capacity).
-    (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-17000"]),
+    // its capacity (sched_reduced_capacity). A CPU notices that when it balances itself
+    // (update_cpu_capacity), which a busy one of two does after 31 ms.
+    (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-37000"]),
     // Only CFS gives the CPU away at once; the tick of the busy CPU then wakes the idle one.
     (&["linux-6.1"], "yields", &["0 late-balance 5000-6000"]),
     (&["linux-6.6", "linux-6.12.0"], "yields", &[]),

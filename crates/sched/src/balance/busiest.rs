@@ -128,6 +128,9 @@ impl Balancer {
         fair: &impl FairQueues,
         attempt: &Attempt,
     ) -> DomainStats {
+        if attempt.position == 0 {
+            self.update_capacity(core, attempt.dst, attempt.is_newly_idle());
+        }
         let mut totals = Totals::default();
         let is_plain = !attempt.has_kept() && self.has_plain_cpus(core, attempt);
         let stats_of = |index| match is_plain {

@@ -27,7 +27,6 @@ use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
 use crate::boundary::explain::{Fact, Step, StepKind, StepLog};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
-use std::cell::Cell;
 
 /// What placement and balancing need of the fair class: its figures, its list of tasks, and its
 /// part in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024
@@ -288,8 +287,12 @@ struct CpuState {
     max_idle_balance_cost: Nanos,
     /// The CPU to which the running task must be pushed (`active_balance`, `push_cpu`).
     push_cpu: Option<CpuId>,
-    /// Share of the CPU that higher classes use; updated whenever it is read.
-    higher: Cell<stats::HigherShare>,
+    /// Share of the CPU that higher classes use.
+    higher: stats::HigherShare,
+    /// What that left to fair tasks when the CPU balanced last (`cpu_capacity`), 1 to 1,024.
+    capacity: u64,
+    /// First jiffy in which the CPU computes it again if it is about to go idle.
+    next_capacity: u64,
     domains: Vec<DomainState>,
 }
 
@@ -365,7 +368,9 @@ impl Balancer {
                 next_balance: 0,
                 max_idle_balance_cost: options.migration_cost,
                 push_cpu: None,
-                higher: Cell::default(),
+                higher: stats::HigherShare::default(),
+                capacity: stats::SCALE,
+                next_capacity: 0,
                 domains: domains
                     .iter(CpuId(cpu))
                     .map(|domain| DomainState {

@@ -190,8 +190,8 @@ impl GroupStats {
 }
 
 /// Average share of a CPU that classes above the fair one use. It is an exponential average with a
-/// half-life of 32 periods of 2^20 ns, like the kernel's `avg_rt`, but updated only when it is
-/// read.
+/// half-life of 32 periods of 2^20 ns, like the kernel's `avg_rt`, but updated only at ticks and
+/// when the CPU balances.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HigherShare {
     /// Average on the scale of 1,024, times 2^10.
@@ -201,12 +201,6 @@ pub(super) struct HigherShare {
 }
 
 impl HigherShare {
-    /// Whether [`HigherShare::update`] would change nothing.
-    #[inline]
-    fn is_current(&self, now: Nanos) -> bool {
-        (now - self.at) >> 20 == 0
-    }
-
     /// The share at its last update, 0 to 1,024.
     #[inline]
     fn get(&self) -> u64 {
@@ -244,31 +238,38 @@ pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
 }
 
 impl Balancer {
-    /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
+    /// Capacity left to fair tasks on `cpu`, 1 to 1,024, when it balanced last (`capacity_of`).
     #[inline]
     pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
-        if is_highest(core) {
-            return SCALE;
+        if is_highest(core) { SCALE } else { self.cpus[cpu.index()].capacity }
+    }
+
+    /// `cpu` balances and computes its capacity (`update_cpu_capacity`). If it is about to go idle,
+    /// it does so no more often than it would balance anyway.
+    pub(super) fn update_capacity(&mut self, core: &Core, cpu: CpuId, is_newly_idle: bool) {
+        let state = &mut self.cpus[cpu.index()];
+        if is_highest(core) || (is_newly_idle && core.jiffies() < state.next_capacity) {
+            return;
         }
-        let cell = &self.cpus[cpu.index()].higher;
-        if !cell.get().is_current(core.now) {
-            let mut higher = cell.get();
-            higher.update(core.now, core.higher_exec_runtime(cpu));
-            cell.set(higher);
+        state.higher.update(core.now, core.higher_exec_runtime(cpu));
+        state.capacity = SCALE.saturating_sub(state.higher.get()).max(1);
+        let interval_ms = state.domains.first().map_or(0, |domain| domain.balance_interval);
+        let interval = interval_ms * u64::from(core.hz) / 1_000;
+        state.next_capacity = core.jiffies() + interval.max(1);
+    }
+
+    /// A tick of `cpu` updates the share that higher classes use.
+    pub(super) fn update_higher_share(&mut self, core: &Core, cpu: CpuId) {
+        if !is_highest(core) {
+            let exec = core.higher_exec_runtime(cpu);
+            self.cpus[cpu.index()].higher.update(core.now, exec);
         }
-        SCALE.saturating_sub(cell.get().get()).max(1)
     }
 
     /// Whether higher classes use more of `cpu` than the threshold `pct` allows
     /// (`check_cpu_capacity`).
     pub(super) fn is_capacity_reduced(&self, core: &Core, cpu: CpuId, pct: u64) -> bool {
         self.capacity_of(core, cpu) * pct < SCALE * 100
-    }
-
-    /// Tests this with the last known capacity, without an update.
-    pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
-        let higher = self.cpus[cpu.index()].higher.get();
-        SCALE.saturating_sub(higher.get()).max(1) * pct < SCALE * 100
     }
 
     /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.

@@ -61,6 +61,7 @@ impl Balancer {
         if self.domains.of_cpu(cpu).is_empty() {
             return;
         }
+        self.update_higher_share(core, cpu);
         let is_due = core.jiffies() >= self.cpus[cpu.index()].next_balance;
         let kicks = self.is_nohz_kick(core, fair, cpu);
         self.refresh_idle(core, fair);
@@ -148,7 +149,7 @@ impl Balancer {
             return true;
         }
         let pct = self.domains.iter(cpu).next().map_or(100, |domain| domain.imbalance_pct);
-        if fair.h_nr_running(cpu) >= 1 && self.is_capacity_reduced_now(cpu, pct) {
+        if fair.h_nr_running(cpu) >= 1 && self.is_capacity_reduced(core, cpu, pct) {
             return true;
         }
         self.domains.llc(cpu).is_some_and(|llc| {
