@@ -12,6 +12,7 @@ use crate::deadline::{DlClass, DlOptions};
 use crate::fair::{FairClass, features, rules::Rules, tunables as fair};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use crate::scheduler::{Claims, Make, Scheduler};
+use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CgroupSpec, Costs, Kernel, KernelVersion, Machine, Preempt};
 
 /// A kernel's scheduler.
@@ -152,7 +153,8 @@ const LINUX_7_2: Model = Model {
     summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
               slices: HRTICK)",
     source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
-             which servers admission counts by the type information of 7.2.9",
+             which servers admission counts by the type information of 7.2.9, sched_rt_runtime_us \
+             by 7.2.12",
     leaves_out: &[
         LEAVES_OUT,
         "the preference of a process's threads for one last-level cache (SCHED_CACHE)",
@@ -160,7 +162,7 @@ const LINUX_7_2: Model = Model {
     ],
     fair: Rules::LINUX_7_2,
     deadline: DlRules::LINUX_7_2,
-    defaults: &[("HRTICK", 1), ("HRTICK_DL", 1)],
+    defaults: &[("HRTICK", 1), ("HRTICK_DL", 1), ("rt_runtime", NSEC_PER_SEC)],
     ..LINUX_7_1
 };
 

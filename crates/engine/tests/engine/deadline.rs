@@ -156,6 +156,8 @@ fn admission_is_the_kernels() {
     assert!(run_on("linux-7.1", 1, tenths(8), 10).is_ok());
     assert!(refusal("linux-7.1", 1, tenths(9)).contains("beside the 0.899 in use"));
     assert!(run_on("linux-7.2", 1, tenths(9), 10).is_ok());
+    // 7.2 lets them have the whole CPU (sched_rt_runtime_us is 1,000,000).
+    assert!(refusal("linux-7.2", 1, tenths(10)).contains("may use 1.000"));
     assert_eq!(
         refusal("linux-6.1", 1, tenths(10)),
         "task \"A\" at 0 ns: its share of 0.099 CPUs is not admitted beside the 0.899 in use: \

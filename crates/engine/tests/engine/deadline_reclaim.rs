@@ -47,6 +47,9 @@ fn a_reclaiming_task_alone_gets_95_percent() {
     let found = shares("linux-6.6", 1, vec![hog(deadline(10, 100, true))]);
     assert_near(found[0], lasts(10, 110_181));
     assert_near(found[0], 95_168);
+    // From 7.2 on it is the whole CPU.
+    let found = shares("linux-7.2", 1, vec![hog(deadline(10, 100, true))]);
+    assert_near(found[0], 100_000);
     // Before 6.5 it got two thirds: the equation took what was admitted for free.
     let found = shares("linux-6.1", 1, vec![hog(deadline(10, 100, true))]);
     assert_near(found[0], lasts(10, (1 << 20) - (996_147 - 104_857)));
