@@ -230,6 +230,10 @@ pub struct Costs {
     pub server_lead_fair_ns: Nanos,
     /// How much earlier it starts for each task of time 0 with policy FIFO or RR.
     pub server_lead_rt_ns: Nanos,
+    /// How long a CPU idles between the start of its fair server by a launcher and time 0, beside
+    /// the lead: kernels from 7.0 on start a server whose parameters are written. 0: servers start
+    /// with the first fair task.
+    pub server_idle_ns: Nanos,
     /// A search for tasks of other CPUs by one that is about to go idle, before its task has left.
     /// The next cost comes on top.
     pub newidle_ns: Nanos,
@@ -363,6 +367,7 @@ impl Costs {
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
         server_lead_rt_ns: 0,
+        server_idle_ns: 0,
         newidle_ns: 0,
         newidle_cpu_ns: 0,
         bpf_kinsn_ns: 0,
@@ -434,6 +439,7 @@ impl Costs {
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
         server_lead_rt_ns: 0,
+        server_idle_ns: 0,
         newidle_ns: 0,
         newidle_cpu_ns: 0,
         bpf_kinsn_ns: 0,
@@ -469,7 +475,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 64] = [
+    pub const NAMES: [&'static str; 65] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -503,6 +509,7 @@ impl Costs {
         "server_lead_ns",
         "server_lead_fair_ns",
         "server_lead_rt_ns",
+        "server_idle_ns",
         "newidle_ns",
         "newidle_cpu_ns",
         "bpf_kinsn_ns",
@@ -612,6 +619,7 @@ impl Costs {
             "server_lead_ns" => &mut self.server_lead_ns,
             "server_lead_fair_ns" => &mut self.server_lead_fair_ns,
             "server_lead_rt_ns" => &mut self.server_lead_rt_ns,
+            "server_idle_ns" => &mut self.server_idle_ns,
             "newidle_ns" => &mut self.newidle_ns,
             "newidle_cpu_ns" => &mut self.newidle_cpu_ns,
             "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,

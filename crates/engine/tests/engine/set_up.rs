@@ -54,6 +54,28 @@ fn a_task_that_begins_as_a_real_time_one_has_no_old_virtual_runtime() {
     assert_eq!(found, "0A 200B 204A 208B 212A 216B 220A 224B 228A");
 }
 
+/// The launcher has written the parameters of the server, which starts it, and the CPU has idled
+/// for 2 ms: a task that comes later does not start it.
+#[test]
+fn a_fair_server_of_7_2_has_started_before_time_0() {
+    let late = TaskSpec {
+        release_ns: schedlab_model::Amount::Constant(100 * MS),
+        ..task("late", nice(0), endless())
+    };
+    let tasks = [task("fifo", policy(Policy::Fifo, 1), endless()), late];
+    let found = |scheduler: &str, server_idle_ns| {
+        let workload = Workload::new("set-up", tasks.to_vec());
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        let costs = Costs { server_idle_ns, ..Costs::ZERO };
+        case.machine = Machine { costs, ..case.machine };
+        case.until_ns = Some(1_110 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(found("linux-7.2", 0), "0A 1050B 1100A");
+    assert_eq!(found("linux-7.2", 2 * MS), "0A 950B 1000A");
+    assert_eq!(found("linux-6.18", 2 * MS), "0A 1050B 1100A");
+}
+
 /// The launcher has started the timer 98 ms before time 0.
 #[test]
 fn the_first_period_of_real_time_throttling_has_begun_before_time_0() {

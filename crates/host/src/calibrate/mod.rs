@@ -226,7 +226,7 @@ fn why_missing(name: &str) -> &'static str {
         | "hrtick_resched_ns" | "throttle_ns" => "no program can tell it from the rest of a switch",
         "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
-        "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" => {
+        "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" | "server_idle_ns" => {
             "only a launcher that has the CPU wakes tasks before time 0"
         }
         "release_ns" | "release_deadline_ns" => "it depends on the launcher",
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 54] = [
+    const NEVER_MEASURED: [&str; 55] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -318,6 +318,7 @@ mod tests {
         "server_lead_ns",
         "server_lead_fair_ns",
         "server_lead_rt_ns",
+        "server_idle_ns",
         "hrtick_ns",
         "hrtick_resched_ns",
         "throttle_ns",

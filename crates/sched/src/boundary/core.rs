@@ -213,6 +213,8 @@ pub struct Core {
     pub check_period_ns: Nanos,
     /// How much earlier fair servers started that start at time 0 (ns).
     pub server_lead_ns: Nanos,
+    /// As [`schedlab_model::Costs::server_idle_ns`].
+    pub server_idle_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -299,6 +301,7 @@ impl Core {
             turns: None,
             check_period_ns: 0,
             server_lead_ns: 0,
+            server_idle_ns: machine.costs.server_idle_ns,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),

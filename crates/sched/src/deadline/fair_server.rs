@@ -194,6 +194,25 @@ impl FairServers {
         }
     }
 
+    /// Starts the server of `cpu` at the beginning of a run, if its launcher has started it before:
+    /// in 7.x a server starts when its parameters are written, without a fair task.
+    pub fn start_early(&mut self, core: &mut Core, cpu: CpuId) {
+        let idle = core.server_idle_ns;
+        let server = &mut self.cpus[cpu.index()];
+        if idle == 0 || self.rule != StopRule::OrIdle || !self.has_runtime {
+            return;
+        }
+        server.active = true;
+        server.new_period(core.now);
+        let entity = &mut server.entity;
+        if entity.runtime > idle as i64 {
+            entity.deadline = entity.deadline.saturating_sub(core.server_lead_ns + idle);
+            entity.runtime -= idle as i64;
+        }
+        self.settle(core, cpu);
+        self.note_budget(core.now, cpu);
+    }
+
     /// Makes the server of `cpu`, which is about to stop, wait until all tasks that are runnable
     /// now have left.
     pub fn wait_for_next(&mut self, cpu: CpuId) {

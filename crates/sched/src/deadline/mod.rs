@@ -353,6 +353,10 @@ impl SchedClass for DlClass {
         self.admit_task(core, task, attr)
     }
 
+    fn run_begins(&mut self, core: &mut Core) {
+        self.start_servers(core);
+    }
+
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {
         if self.tasks.len() <= task.index() {
             self.tasks.resize(task.index() + 1, DlTask::default());

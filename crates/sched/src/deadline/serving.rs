@@ -80,6 +80,21 @@ impl Serving {
 }
 
 impl DlClass {
+    /// Starts the servers that run before the first task.
+    pub(super) fn start_servers(&mut self, core: &mut Core) {
+        if core.is_taken_over(Policy::Normal) {
+            // A launcher under a sched_ext scheduler leaves the servers alone.
+            return;
+        }
+        let cpus = core.cpus;
+        for cpu in cpus.iter() {
+            if let Some(serving) = &mut self.serving {
+                serving.servers.start_early(core, cpu);
+            }
+            self.follow_server(core, cpu);
+        }
+    }
+
     /// Updates the fair server of `cpu`. Returns true if the CPU should pick again.
     #[inline]
     pub(super) fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
