@@ -409,7 +409,10 @@ impl<S: TraceSink> Engine<'_, S> {
             self.lose_class_cost(cpu);
         }
         if self.core.hrtick_ns > 0 {
-            self.pay_hrtick(cpu, self.core.hrtick_ns);
+            // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
+            let is_fair = self.levels_of(next) > 0;
+            let parts = if is_fair { 1 } else { 8 };
+            self.pay_hrtick(cpu, self.core.hrtick_ns / parts);
         }
         if !has_run {
             self.core.tasks[next.index()].inherited_comm = None;

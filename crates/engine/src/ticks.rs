@@ -133,7 +133,11 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The timer of a slice has asked `cpu` to reschedule.
     pub(crate) fn resched_after_hrtick(&mut self, cpu: CpuId) {
+        let curr = self.core.rq(cpu).curr;
+        let is_fair = curr.is_some_and(|curr| self.levels_of(curr) > 0);
         let ns = self.costs.hrtick_resched_ns;
+        // A budget that is used up takes a third longer, for its own timer starts.
+        let ns = if is_fair { ns } else { ns.saturating_add(ns / 3) };
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
             self.extend_burst(cpu, ns);

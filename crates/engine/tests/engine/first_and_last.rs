@@ -105,12 +105,24 @@ fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
     let workload = Workload::new("budgets", vec![task("reclaims", attr, burst(3 * MS))]);
     let end = |hrtick_ns| turns("linux-7.2", &workload, Costs { hrtick_ns, ..Costs::ZERO }, None);
     // The first timer would come after 4 ms: one start. Then one that comes within the burst.
-    assert_eq!((end(0).as_str(), end(14_000).as_str()), ("0A 3-", "0A 3.014000-"));
+    assert_eq!((end(0).as_str(), end(14_000).as_str()), ("0A 3-", "0A 3.001750-"));
     let longer = Workload::new("budgets", vec![task("reclaims", attr, burst(6 * MS))]);
     let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 14_000, ..Costs::ZERO }, None);
     let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
     assert_eq!(plain, "0A 6-");
-    assert_eq!(found, "0A 6.023000-");
+    assert_eq!(found, "0A 6.013750-");
+}
+
+/// The kernel charges a task only while it is queued (`update_curr_dl`).
+#[test]
+fn a_budget_does_not_pay_for_the_way_to_the_switch() {
+    let (runtime_ns, period_ns) = (MS, 10 * MS);
+    let deadline = DeadlineParams { runtime_ns, deadline_ns: period_ns, period_ns, reclaim: false };
+    let attr = SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() };
+    let workload = Workload::new("budgets", vec![task("budget", attr, endless())]);
+    let costs = Costs { hrtick_resched_ns: 9_000, ..Costs::ZERO };
+    let found = turns("linux-7.2", &workload, costs, Some(21 * MS));
+    assert_eq!(found, "0A 1.012000- 10A 11.012000- 20A");
 }
 
 /// 1 ms in each 20 ms; a task uses 2.5 ms, sleeps for 2 ms and wakes while its group is in debt.

@@ -185,11 +185,15 @@ impl DlClass {
         let exec = core.sum_exec_runtime(curr);
         let task = &mut self.tasks[curr.index()];
         let delta = exec - std::mem::replace(&mut task.exec_seen, exec);
+        if !self.queues.contains(curr) {
+            // A throttled task is not charged for the way to the switch.
+            return;
+        }
         let charged = self.charged(cpu, curr, delta);
         let entity = &mut self.tasks[curr.index()].entity;
         entity.runtime -= charged as i64;
         let is_over = delta > 0 && entity.is_exceeded();
-        if !(is_over || entity.yielded) || entity.throttled || !self.queues.contains(curr) {
+        if !(is_over || entity.yielded) || entity.throttled {
             return;
         }
         self.unqueue(core, cpu, curr);
