@@ -6,7 +6,9 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
 use crate::step::Next;
-use schedlab_model::{CpuId, CpuMask, Nanos, Op, SchedAttr, Step, TaskId, TraceSink, Workload};
+use schedlab_model::{
+    Costs, CpuId, CpuMask, Nanos, Op, SchedAttr, Step, TaskId, TraceSink, Workload,
+};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 use std::sync::Arc;
@@ -48,13 +50,23 @@ impl<'w, S: TraceSink> Engine<'w, S> {
     pub(crate) fn sets_attr(&mut self, cpu: CpuId, task: TaskId, op: u32) -> Next {
         let Some(attr) = self.attr_of(task, op) else { return Next::Call };
         let now = *self.core.task(task).attr;
+        let moves_group = attr.cgroup != now.cgroup;
+        let locks = self.costs.group_move_ns > 0;
+        match self.group_lock.is_held_by(task) {
+            false if moves_group && locks => return self.waits_to_move(task, op),
+            true if !moves_group => {
+                self.unlock_groups(cpu, task);
+                return self.call_first(task, self.costs.set_attr_ns, Step::SetAttr(op));
+            }
+            _ => {}
+        }
         let takes_time = self.costs.set_attr_ns > 0;
         let leaves_cpu = takes_time && attr.affinity.is_some_and(|mask| !mask.contains(cpu));
-        if attr.cgroup != now.cgroup || (leaves_cpu && attr.affinity != now.affinity) {
+        if moves_group || (leaves_cpu && attr.affinity != now.affinity) {
             let moved = SchedAttr { cgroup: attr.cgroup, affinity: attr.affinity, ..now };
             self.set_attr(cpu, task, &moved);
-            let mut ns = self.costs.set_attr_ns;
-            if attr.cgroup != now.cgroup {
+            let mut ns = if moves_group && locks { 0 } else { self.costs.set_attr_ns };
+            if moves_group {
                 ns = ns.saturating_add(self.costs.group_move_after_ns);
             }
             if leaves_cpu {
@@ -75,11 +87,14 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         class.is_changed_by(&self.core, task, attr)
     }
 
-    /// What the step `op` takes before the first change of the attributes of `task`.
-    pub(crate) fn set_attr_ns(&self, task: TaskId, op: u32) -> Nanos {
+    /// What the step `op` takes before the first change of the attributes of `task`, or before it
+    /// waits for another move to end.
+    pub(crate) fn set_attr_ns(&mut self, task: TaskId, op: u32) -> Nanos {
         match self.attr_of(task, op) {
             Some(attr) if attr.cgroup != self.core.task(task).attr.cgroup => {
-                self.costs.group_move_ns
+                let Costs { group_move_ns, group_lock_ns, block_ns, .. } = self.costs;
+                let waits = group_move_ns > 0 && !self.group_lock.take(task);
+                if waits { group_lock_ns.saturating_add(block_ns) } else { group_move_ns }
             }
             Some(_) => self.costs.set_attr_ns,
             None => 0,

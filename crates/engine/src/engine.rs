@@ -10,6 +10,7 @@ use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Tasks;
 use crate::family::Walks;
+use crate::group_lock::GroupLock;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
 use crate::jitter::Jitter;
@@ -45,6 +46,8 @@ pub(crate) struct Engine<'a, S> {
     pub cpus: Cpus,
     /// CPUs of the groups, once a task has changed some.
     pub cpusets: Option<Box<Cpusets>>,
+    /// Held by a task that moves to another group.
+    pub group_lock: GroupLock,
     /// The real-time limit that the kernel's files hold.
     pub rt_limit: RtLimit,
     /// `Some` only if locks of run queues cost time on this machine.
@@ -128,6 +131,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
+            group_lock: GroupLock::default(),
             core,
             stack,
             costs: machine.costs,

@@ -15,6 +15,8 @@ pub enum Waiting {
     No,
     /// For a time or the device: one event will wake it.
     Event,
+    /// For another task's move between groups.
+    Move,
     /// For its children.
     Children,
     /// For its children of one description.

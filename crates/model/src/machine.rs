@@ -274,8 +274,11 @@ pub struct Costs {
     /// What that call takes after the change.
     pub set_attr_after_ns: Nanos,
     /// Moving to another control group: what it takes before the move, in addition to a change of
-    /// attributes.
+    /// attributes. If it is not 0, one task moves at a time: a task that loses the CPU during its
+    /// move keeps the others waiting.
     pub group_move_ns: Nanos,
+    /// The part of `group_move_ns` before a task waits for another one's move.
+    pub group_lock_ns: Nanos,
     /// What that move takes after it.
     pub group_move_after_ns: Nanos,
     /// Writing a control file of a group, in addition to `syscall_ns`.
@@ -384,6 +387,7 @@ impl Costs {
         set_attr_ns: 0,
         set_attr_after_ns: 0,
         group_move_ns: 0,
+        group_lock_ns: 0,
         group_move_after_ns: 0,
         group_change_ns: 0,
         cpu_max_ns: 0,
@@ -456,6 +460,7 @@ impl Costs {
         set_attr_ns: 0,
         set_attr_after_ns: 0,
         group_move_ns: 0,
+        group_lock_ns: 0,
         group_move_after_ns: 0,
         group_change_ns: 0,
         cpu_max_ns: 0,
@@ -526,6 +531,7 @@ impl Costs {
         "set_attr_ns",
         "set_attr_after_ns",
         "group_move_ns",
+        "group_lock_ns",
         "group_move_after_ns",
         "group_change_ns",
         "cpu_max_ns",
@@ -636,6 +642,7 @@ impl Costs {
             "set_attr_ns" => &mut self.set_attr_ns,
             "set_attr_after_ns" => &mut self.set_attr_after_ns,
             "group_move_ns" => &mut self.group_move_ns,
+            "group_lock_ns" => &mut self.group_lock_ns,
             "group_move_after_ns" => &mut self.group_move_after_ns,
             "group_change_ns" => &mut self.group_change_ns,
             "cpu_max_ns" => &mut self.cpu_max_ns,

@@ -42,7 +42,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Some(BlockedTask { task: exec.name.clone(), act, object, holder })
         };
         match exec.waiting {
-            Waiting::No | Waiting::Event => None,
+            Waiting::No | Waiting::Event | Waiting::Move => None,
             Waiting::Children => blocked("waits for", "all tasks it forked".into(), None),
             Waiting::ChildrenOf(spec) => {
                 let name = &self.workload.tasks[spec as usize].name;

@@ -11,7 +11,8 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::workload::Change;
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Costs, CpuId, CpuMask, CpuMax, EventKind, LoopCount, Machine,
-    Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, SchedAttr, TaskId, TaskSpec, Workload,
+    Nanos, ObjectId, ObjectKind, ObjectSpec, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec,
+    Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -215,4 +216,42 @@ fn a_message_is_copied_before_the_wake_up() {
     let found = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
     // 11 us until the reader sleeps; 10 us and 32 us of the copy before it wakes, and its own copy.
     assert_eq!(found, "0A 0.011000B 2.053000A 3.085000B 3.085000-");
+}
+
+/// A moves to a group of little weight and loses the CPU half way. B cannot move until A runs again
+/// and has moved, as in guests of 6.1 to 7.2; without the lock it does at once.
+#[test]
+fn a_move_waits_for_the_end_of_another() {
+    let moves = |attr: SchedAttr, ns| {
+        ProgramBuilder::new().run(ns).op(set(inside(attr))).run(200 * US).build()
+    };
+    let late = TaskSpec {
+        release_ns: Amount::Constant(5 * MS),
+        ..task("b", nice(-10), moves(nice(-10), 300 * US))
+    };
+    let found = |group_move_ns| {
+        let tasks = vec![
+            task("a", nice(0), moves(nice(0), 2 * MS)),
+            late.clone(),
+            task("hog", nice(0), endless()),
+        ];
+        let mut workload = workload(tasks);
+        workload.cgroups[1].weight = 1;
+        let costs = Costs {
+            group_move_ns,
+            group_lock_ns: group_move_ns / 4,
+            group_move_after_ns: 10 * US,
+            ..Costs::ZERO
+        };
+        let run = run("linux-6.12", &workload, costs, 30 * MS);
+        let waits =
+            run.trace.events.iter().any(|event| {
+                matches!(event.kind, EventKind::Switch { out: SwitchOut::BlockedIo, .. })
+            });
+        (waits, timeline(&run))
+    };
+    let (waits, turns) = found(80 * US);
+    assert!(waits, "{turns}");
+    let (waits, turns) = found(0);
+    assert!(!waits, "{turns}");
 }

@@ -245,6 +245,7 @@ fn why_missing(name: &str) -> &'static str {
         "set_attr_ns"
         | "set_attr_after_ns"
         | "group_move_ns"
+        | "group_lock_ns"
         | "group_move_after_ns"
         | "group_change_ns"
         | "cpu_max_ns"
@@ -343,6 +344,7 @@ mod tests {
         "set_attr_ns",
         "set_attr_after_ns",
         "group_move_ns",
+        "group_lock_ns",
         "group_move_after_ns",
         "group_change_ns",
         "cpu_max_ns",
