@@ -64,6 +64,9 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         let leaves_cpu = takes_time && attr.affinity.is_some_and(|mask| !mask.contains(cpu));
         if moves_group || (leaves_cpu && attr.affinity != now.affinity) {
             let moved = SchedAttr { cgroup: attr.cgroup, affinity: attr.affinity, ..now };
+            if moves_group && self.threads.is_some() {
+                self.threads_see_move(cpu, task, Some(attr.cgroup));
+            }
             self.set_attr(cpu, task, &moved);
             let mut ns = if moves_group && locks { 0 } else { self.costs.set_attr_ns };
             if moves_group {

@@ -110,9 +110,13 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let at_start = arrivals.iter().filter(|arrival| arrival.release_ns == 0);
         let policies = at_start.map(|arrival| workload.tasks[arrival.spec as usize].attr.policy);
         core.server_lead_ns = machine.costs.server_lead(policies);
-        let threads = Threads::of(&machine.threads, workload, usize::from(user.is_some()));
-        if let Some(threads) = &threads {
+        let mut threads = Threads::of(&machine.threads, workload, usize::from(user.is_some()));
+        if let Some(threads) = &mut threads {
             threads.come_first(&mut clock.events);
+            for arrival in &arrivals {
+                let group = workload.tasks[arrival.spec as usize].attr.cgroup;
+                threads.set_up(group, &workload.cgroups);
+            }
         }
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.

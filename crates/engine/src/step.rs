@@ -371,6 +371,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge(parent, self.costs.reap_ns);
             self.wake(parent, cpu, Some(task));
         }
+        if self.threads.is_some() {
+            self.threads_see_move(cpu, task, None);
+        }
     }
 }
 

@@ -14,7 +14,9 @@ use crate::exec::Waiting;
 use crate::step::Next;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload};
+use schedlab_model::{
+    CgroupId, CgroupSpec, CpuId, Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload,
+};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The state of a thread.
@@ -30,6 +32,14 @@ struct Visit {
     next_ns: Nanos,
 }
 
+/// The tasks of a control group, and of those below it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Populated {
+    nr_tasks: u32,
+    /// Number of the tick before the last time that somebody was told of a change.
+    told: Option<u64>,
+}
+
 /// The threads of a run.
 #[derive(Debug)]
 pub(crate) struct Threads<'a> {
@@ -37,6 +47,14 @@ pub(crate) struct Threads<'a> {
     /// The description of the first; the others follow.
     first_spec: u32,
     visits: Vec<Visit>,
+    /// By group; the root, which is never empty, is left out.
+    populated: Vec<Populated>,
+}
+
+/// `group` and those above it, without the root.
+fn with_parents(group: CgroupId, groups: &[CgroupSpec]) -> impl Iterator<Item = CgroupId> {
+    let below_root = |group: CgroupId| Some(group).filter(|group| group.index() > 0);
+    std::iter::successors(below_root(group), move |group| below_root(groups[group.index()].parent))
 }
 
 /// Adds the descriptions of threads to a workload. None of them is an instance that a launcher
@@ -68,7 +86,15 @@ impl<'a> Threads<'a> {
             described,
             first_spec: first as u32,
             visits: vec![Visit::default(); described.len()],
+            populated: vec![Populated::default(); workload.cgroups.len()],
         })
+    }
+
+    /// A task of a run, which begins in `group`, is set up.
+    pub fn set_up(&mut self, group: CgroupId, groups: &[CgroupSpec]) {
+        for group in with_parents(group, groups) {
+            self.populated[group.index()].nr_tasks += 1;
+        }
     }
 
     /// Number of threads.
@@ -130,7 +156,7 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.visit(number as usize).next_ns = first_ns;
                     self.core.timer_comes(first_ns)
                 }
-                ThreadWakes::AfterExit { .. } => continue,
+                ThreadWakes::AfterExit { .. } | ThreadWakes::AtPopulated => continue,
             };
             self.clock.events.push(at, Due::Wake(task));
         }
@@ -163,6 +189,14 @@ impl<S: TraceSink> Engine<'_, S> {
                 Some(visit.next_ns)
             }
             ThreadWakes::Once { .. } => None,
+            ThreadWakes::AtPopulated if std::mem::take(&mut visit.is_asked_again) => {
+                visit.has_worked = true;
+                return Next::Busy(run_ns);
+            }
+            ThreadWakes::AtPopulated => {
+                visit.nr_due = 0;
+                None
+            }
             ThreadWakes::AfterExit { ticks } => {
                 visit.nr_due = visit.nr_due.saturating_sub(1);
                 if visit.nr_due == 0 && std::mem::take(&mut visit.is_asked_again) {
@@ -222,6 +256,59 @@ impl<S: TraceSink> Engine<'_, S> {
                 visit.nr_due = ticks;
                 self.clock.events.push(at, Due::Wake(TaskId(number)));
             }
+        }
+    }
+
+    /// `task`, which runs on `cpu`, moves from one group to another, or exits.
+    pub(crate) fn threads_see_move(&mut self, cpu: CpuId, task: TaskId, to: Option<CgroupId>) {
+        let from = self.core.task(task).attr.cgroup;
+        let tick = self.core.now / self.core.tick_nsec;
+        let (hz, groups) = (u64::from(self.core.hz), &self.core.cgroups);
+        let Some(threads) = &mut self.threads else { return };
+        let mut changed = Vec::new();
+        for group in to.into_iter().flat_map(|to| with_parents(to, groups)) {
+            let populated = &mut threads.populated[group.index()];
+            populated.nr_tasks += 1;
+            if populated.nr_tasks == 1 {
+                changed.push(group);
+            }
+        }
+        for group in with_parents(from, groups) {
+            let populated = &mut threads.populated[group.index()];
+            populated.nr_tasks -= 1;
+            if populated.nr_tasks == 0 {
+                changed.push(group);
+            }
+        }
+        for group in changed {
+            let Some(threads) = &mut self.threads else { return };
+            let told = &mut threads.populated[group.index()].told;
+            // CGROUP_FILE_NOTIFY_MIN_INTV.
+            let next = told.map_or(tick, |told| tick.max(told + hz.div_ceil(100) + 1));
+            *told = Some(next);
+            self.wake_teller(cpu, task, next - tick);
+        }
+    }
+
+    /// Wakes the threads that tell of populated groups, at once or some ticks later.
+    fn wake_teller(&mut self, cpu: CpuId, waker: TaskId, ticks: u64) {
+        let Some(threads) = &self.threads else { return };
+        let tells =
+            |number: &u32| threads.described[*number as usize].wakes == ThreadWakes::AtPopulated;
+        let Some(number) = (0..threads.nr()).find(tells) else { return };
+        let visit = self.visit(number as usize);
+        if visit.nr_due > 0 {
+            visit.is_asked_again = true;
+            return;
+        }
+        visit.nr_due = 1;
+        if ticks > 0 {
+            let tick = self.core.now / self.core.tick_nsec + ticks;
+            let at = self.core.timer_comes(tick.saturating_mul(self.core.tick_nsec));
+            self.clock.events.push(at, Due::Wake(TaskId(number)));
+        } else {
+            self.charge(waker, self.costs.wakeup_ns);
+            self.wake(TaskId(number), cpu, Some(waker));
         }
     }
 

@@ -82,6 +82,10 @@ impl<S: TraceSink> Engine<'_, S> {
         let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
         let task = self.create(spec, name, cpu, Some(parent));
         self.tasks[parent].children += 1;
+        let group = self.core.task(task).attr.cgroup;
+        if let Some(threads) = &mut self.threads {
+            threads.set_up(group, &self.core.cgroups);
+        }
         self.count_child(parent, spec);
         self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));

@@ -8,7 +8,8 @@ use common::{Case, MS, Run, timeline};
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, Costs, CpuId, EventKind, Machine, Nanos, Op, Policy, TaskId, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, CpuId, EventKind, Machine, Nanos, Op, Policy, SchedAttr,
+    TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -170,4 +171,35 @@ fn a_thread_leaves_time_for_tasks() {
     let error = check(KernelThread { rt_priority: 100, ..rcu() }).unwrap_err();
     assert!(error.contains("`rt_priority` is 100: allowed is 0 to 99"), "{error}");
     assert!(check(KernelThread { run_ns: 0, ..rcu() }).unwrap_err().contains("1 and more"));
+}
+
+/// A worker comes when the task moves to the empty group, and for its move back only at the fourth
+/// tick after that, since this is less than 10 ms later. A group that has a task already is not
+/// told of.
+#[test]
+fn a_worker_tells_that_a_group_is_populated() {
+    let visits = |others: usize| {
+        let set = |group| Op::SetAttr(Box::new(SchedAttr { cgroup: CgroupId(group), ..nice(0) }));
+        let mut moves = ProgramBuilder::new();
+        moves.run(5 * MS).op(set(1)).run(MS).op(set(0)).run(40 * MS);
+        let mut sleeper = ProgramBuilder::new();
+        let in_group = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
+        let sleeper = task("sleeper", in_group, sleeper.sleep(60 * MS).build());
+        let mut tasks = vec![task("moves", nice(0), moves.build())];
+        tasks.extend(vec![sleeper; others]);
+        let mut workload = Workload::new("threads", tasks);
+        workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let worker = KernelThread { wakes: ThreadWakes::AtPopulated, ..rcu() };
+        case.machine = Machine { threads: vec![worker], costs: Costs::ZERO, ..case.machine };
+        case.until_ns = Some(40 * MS);
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let wakes = run.trace.events.iter().filter_map(|event| match event.kind {
+            EventKind::Wakeup { task: TaskId(0), .. } => Some(event.time_ns / MS),
+            _ => None,
+        });
+        wakes.collect::<Vec<_>>()
+    };
+    assert_eq!(visits(0), [5, 20]);
+    assert_eq!(visits(1), Vec::<Nanos>::new());
 }

@@ -40,6 +40,10 @@ pub enum ThreadWakes {
         /// Number of visits, >= 1, each at a tick.
         ticks: u32,
     },
+    /// When a control group gets its first task, or has lost its last one (`cgroup_file_notify`): a
+    /// worker tells who watches the group's cgroup.events. It wakes at once, but at the tick after
+    /// 10 ms if it has been told of the same group within them.
+    AtPopulated,
     /// When the kernel checks for tasks that a scheduler for sched_ext lets wait too long: twice in
     /// each timeout.
     AtChecks {

@@ -181,8 +181,8 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
-/// A thread of the kernel: with `period_ns`, `ticks_after_exit`, `after_check_ns`, or `first_ns`
-/// alone.
+/// A thread of the kernel: with `period_ns`, `ticks_after_exit`, `after_check_ns`, `at_populated`,
+/// or `first_ns` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -204,6 +204,9 @@ pub struct ThreadTable {
     /// (ns).
     #[serde(default)]
     pub after_check_ns: Option<u64>,
+    /// It comes when a control group gets its first task or has lost its last one.
+    #[serde(default)]
+    pub at_populated: bool,
     /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
     #[serde(default)]
     pub rt_priority: u8,
@@ -488,18 +491,19 @@ impl ThreadTable {
     fn thread(&self) -> Result<KernelThread, String> {
         let wrong = |error: String| format!("thread {:?}: {error}", self.name);
         let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
-        let others = (self.ticks_after_exit, self.after_check_ns);
+        let others = (self.ticks_after_exit, self.after_check_ns, self.at_populated);
         let wakes = match (self.period_ns, self.first_ns, others) {
-            (Some(period_ns), first_ns, (None, None)) => {
+            (Some(period_ns), first_ns, (None, None, false)) => {
                 ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }
-            (None, Some(at_ns), (None, None)) => ThreadWakes::Once { at_ns },
-            (None, None, (Some(ticks), None)) => ThreadWakes::AfterExit { ticks },
-            (None, None, (None, Some(after_ns))) => ThreadWakes::AtChecks { after_ns },
+            (None, Some(at_ns), (None, None, false)) => ThreadWakes::Once { at_ns },
+            (None, None, (Some(ticks), None, false)) => ThreadWakes::AfterExit { ticks },
+            (None, None, (None, Some(after_ns), false)) => ThreadWakes::AtChecks { after_ns },
+            (None, None, (None, None, true)) => ThreadWakes::AtPopulated,
             _ => {
                 return Err(wrong(
                     "it needs either `period_ns`, with or without `first_ns`, or `first_ns` alone \
-                     (one visit), or `ticks_after_exit`, or `after_check_ns`"
+                     (one visit), or `ticks_after_exit`, or `after_check_ns`, or `at_populated`"
                         .into(),
                 ));
             }
