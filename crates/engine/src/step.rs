@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
-use schedlab_model::{CpuId, EventKind, Nanos, Policy, Step, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, EventKind, Nanos, Policy, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
 /// The result of a step.
@@ -274,6 +274,11 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The task arrives at the switch with `ns` of its sleep left. If none is left, its timer
     /// expires behind the switch, which runs with interrupts disabled.
     fn sleep_rest(&mut self, task: TaskId, ns: Nanos) -> Next {
+        if self.core.task(task).attr.policy == Policy::Deadline {
+            // Its dequeue, its timers and the pick follow the update of the clock.
+            let Costs { block_ns, block_deadline_ns, .. } = self.costs;
+            self.core.work.after_clock_ns = block_ns.saturating_add(block_deadline_ns);
+        }
         self.sleep_until(task, self.core.now.saturating_add(ns.max(1)))
     }
 

@@ -167,3 +167,22 @@ fn a_tick_takes_a_real_time_task_longer() {
     assert_eq!(end(policy(Policy::Fifo, 1)), "0A 10.046000-");
     assert_eq!(end(nice(0)), "0A 10.040000-");
 }
+
+/// A task with a budget of 1 ms works 0.97 ms, and its way to the switch takes 50 us more, which
+/// follow the update of the clock: the budget is not used up, so the task runs again when it wakes
+/// at 1.98 ms, and not only in its next period.
+#[test]
+fn the_way_to_the_switch_is_not_charged_to_a_budget() {
+    let deadline = DeadlineParams {
+        runtime_ns: MS,
+        deadline_ns: 10 * MS,
+        period_ns: 10 * MS,
+        ..DeadlineParams::default()
+    };
+    let attr = SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() };
+    let mut program = ProgramBuilder::new();
+    program.run(970_000).sleep(MS).run(100_000);
+    let costs = Costs { block_ns: 30_000, block_deadline_ns: 20_000, ..Costs::ZERO };
+    let found = turns(vec![task("a", attr, program.build())], costs, 15 * MS);
+    assert_eq!(found, "0A 1.020000- 1.970000A 2.070000-");
+}

@@ -171,6 +171,9 @@ pub struct Work {
     pub timer_ended: Option<CpuId>,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
+    /// CPU time (ns) of a task that goes to sleep since the clock of its CPU was updated
+    /// (`update_rq_clock` in `__schedule`).
+    pub after_clock_ns: Nanos,
     /// The time of the clock of the CPU that picks, if the pick leaves the clock as it is.
     pub clock_stopped: Option<Nanos>,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.

@@ -184,7 +184,7 @@ impl DlClass {
         let Some(curr) = Self::dl_curr(core, cpu) else { return };
         let exec = core.sum_exec_runtime(curr);
         let task = &mut self.tasks[curr.index()];
-        let delta = exec - std::mem::replace(&mut task.exec_seen, exec);
+        let delta = exec.saturating_sub(std::mem::replace(&mut task.exec_seen, exec));
         if !self.queues.contains(curr) {
             // A throttled task is not charged for the way to the switch.
             return;
@@ -384,6 +384,11 @@ impl SchedClass for DlClass {
         task: TaskId,
         flags: DequeueFlags,
     ) -> bool {
+        let after_clock_ns = std::mem::take(&mut core.work.after_clock_ns);
+        if Self::dl_curr(core, cpu) == Some(task) {
+            // What it takes on the way to the switch is not charged any more.
+            self.tasks[task.index()].exec_seen += after_clock_ns;
+        }
         self.update_curr(core, cpu);
         self.unqueue(core, cpu, task);
         if flags.special {
