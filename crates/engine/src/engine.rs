@@ -118,7 +118,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 threads.set_up(group, &workload.cgroups);
             }
         }
+        let mut objects = Objects::new(workload);
         for (index, arrival) in arrivals.iter().enumerate() {
+            objects.open_ends(arrival.spec);
             // A release after time 0 is the end of a sleep.
             let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
             let at = arrival.release_ns.saturating_add(delay_ns);
@@ -129,13 +131,13 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             config,
             sink,
             cpusets,
+            group_lock: GroupLock::default(),
             rt_limit: RtLimit::of(config.options),
             launch: Launch::default(),
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
-            group_lock: GroupLock::default(),
             core,
             stack,
             costs: machine.costs,
@@ -146,7 +148,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             cpus: Cpus::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
-            objects: Objects::new(workload),
+            objects,
             custody: Custody::new(config.watchdog_ns),
             outcome: SimOutcome::default(),
             watch: None,

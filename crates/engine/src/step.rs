@@ -201,11 +201,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.emit(cpu, EventKind::Progress { task });
                 Next::Continue
             }
-            Step::Exit if self.costs.exit_ns > 0 => {
-                let before = self.costs.exit_ns.saturating_sub(self.costs.exit_after_ns);
-                self.call_first(task, before, step)
-            }
-            Step::Exit => self.exit(cpu, task),
+            Step::Exit => self.begin_exit(cpu, task),
             Step::Mem { .. } | Step::MemRun { .. } => {
                 match self.config.machine.memory.cpu_ns(&step) {
                     0 => Next::Continue,
@@ -337,6 +333,20 @@ impl<S: TraceSink> Engine<'_, S> {
         ns
     }
 
+    /// The program of `task` ends before its last step.
+    pub(crate) fn exits(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        self.charge(task, self.costs.syscall_ns);
+        self.begin_exit(cpu, task)
+    }
+
+    fn begin_exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        if self.costs.exit_ns == 0 {
+            return self.exit(cpu, task);
+        }
+        let before = self.costs.exit_ns.saturating_sub(self.costs.exit_after_ns);
+        self.call_first(task, before, Step::Exit)
+    }
+
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
@@ -348,6 +358,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 return self.call_first(task, 0, Step::Exit);
             }
             self.shared(task).has_left = true;
+            self.close_ends(cpu, task);
             self.leave_parent(cpu, task);
             return self.call_first(task, self.costs.exit_after_ns, Step::Exit);
         }
@@ -356,9 +367,13 @@ impl<S: TraceSink> Engine<'_, S> {
         self.tasks.exited();
         self.outcome.nr_exited += 1;
         if self.costs.exit_after_ns == 0 {
+            self.close_ends(cpu, task);
             self.leave_parent(cpu, task);
         }
         self.threads_see_exit(task);
+        if self.threads.is_some() {
+            self.threads_see_move(cpu, task, None);
+        }
         Next::Block(TaskState::Dead)
     }
 
@@ -375,9 +390,6 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge(task, self.costs.wakeup_ns);
             self.charge(parent, self.costs.reap_ns);
             self.wake(parent, cpu, Some(task));
-        }
-        if self.threads.is_some() {
-            self.threads_see_move(cpu, task, None);
         }
     }
 }

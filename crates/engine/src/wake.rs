@@ -82,6 +82,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
         let task = self.create(spec, name, cpu, Some(parent));
         self.tasks[parent].children += 1;
+        self.objects.open_ends(spec);
         let group = self.core.task(task).attr.cgroup;
         if let Some(threads) = &mut self.threads {
             threads.set_up(group, &self.core.cgroups);

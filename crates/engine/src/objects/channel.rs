@@ -15,14 +15,18 @@
 //!
 //! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
 //! is copied twice, once by each end, at the device's price for a copy; a call itself costs
-//! `pipe_ns` or `socket_ns`. Left out: the page and buffer granularity of both, and the end of file
-//! when the last writer exits.
+//! `pipe_ns` or `socket_ns`. Left out: the page and buffer granularity of both.
+//!
+//! A transfer whose other end no living task has open fails (end of file, EPIPE, ECONNRESET). Its
+//! task then exits, and its mutexes go to their waiters, as in the player of the other lanes.
 
+use super::Object;
 use super::queue::WaitQueue;
 use crate::engine::Engine;
 use crate::step::Next;
 use schedlab_model::objects::PIPE_ATOMIC_BYTES;
-use schedlab_model::{ChannelKind, CpuId, Nanos, ObjectId, Step, TaskId, TraceSink};
+use schedlab_model::workload::uses::{READS, Uses, WRITES};
+use schedlab_model::{ChannelKind, CpuId, Nanos, ObjectId, Step, TaskId, TraceSink, Workload};
 
 /// A channel.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ pub(crate) struct Channel {
     pub readers: WaitQueue,
     pub writers: WaitQueue,
     pub pollers: Vec<TaskId>,
+    /// Tasks that live, or are to come, and have an end open.
+    pub nr_writers: u32,
+    pub nr_readers: u32,
     /// The CPUs on which it was last written and read.
     written_on: Option<CpuId>,
     read_on: Option<CpuId>,
@@ -48,6 +55,8 @@ impl Channel {
             readers: WaitQueue::default(),
             writers: WaitQueue::default(),
             pollers: Vec::new(),
+            nr_writers: 0,
+            nr_readers: 0,
             written_on: None,
             read_on: None,
         }
@@ -86,9 +95,90 @@ impl Channel {
     fn is_pipe(&self) -> bool {
         self.kind == ChannelKind::Pipe
     }
+
+    /// A task opens these ends.
+    fn open(&mut self, ends: u8) {
+        self.nr_readers += u32::from(ends & READS != 0);
+        self.nr_writers += u32::from(ends & WRITES != 0);
+    }
+
+    /// A task closes these ends. Returns the tasks that wait for one that nobody has open any more.
+    fn close(&mut self, ends: u8) -> Vec<TaskId> {
+        let mut waiters = Vec::new();
+        if ends & READS != 0 {
+            self.nr_readers -= 1;
+            if self.nr_readers == 0 {
+                waiters.extend(std::iter::from_fn(|| self.writers.pop()));
+            }
+        }
+        if ends & WRITES != 0 {
+            self.nr_writers -= 1;
+            if self.nr_writers == 0 {
+                waiters.extend(std::iter::from_fn(|| self.readers.pop()));
+            }
+        }
+        waiters
+    }
+}
+
+/// The channels of which tasks of each description have ends open, in the order of their numbers.
+#[derive(Debug)]
+pub(super) struct ChannelEnds(Vec<Vec<(ObjectId, u8)>>);
+
+impl ChannelEnds {
+    pub fn of(workload: &Workload, objects: &[Object]) -> Self {
+        let is_channel = |index: &usize| matches!(objects[*index], Object::Channel(_));
+        let channels: Vec<usize> = (0..objects.len()).filter(is_channel).collect();
+        if channels.is_empty() {
+            return Self(Vec::new());
+        }
+        let ends = |uses: &Uses| {
+            let ends = channels.iter().map(|index| (ObjectId(*index as u32), uses.get(*index)));
+            ends.filter(|(_, ends)| *ends != 0).collect()
+        };
+        Self(Uses::of(workload).iter().map(ends).collect())
+    }
+
+    fn of_spec(&self, spec: u32) -> &[(ObjectId, u8)] {
+        self.0.get(spec as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl super::Objects {
+    /// A task of description `spec` begins, or is to come.
+    pub fn open_ends(&mut self, spec: u32) {
+        for (id, ends) in self.ends.of_spec(spec) {
+            if let Object::Channel(channel) = &mut self.objects[id.index()] {
+                channel.open(*ends);
+            }
+        }
+    }
 }
 
 impl<S: TraceSink> Engine<'_, S> {
+    /// The exiting `task` closes its ends of channels, which wakes those that wait for a transfer
+    /// with nobody else.
+    pub(crate) fn close_ends(&mut self, cpu: CpuId, task: TaskId) {
+        let spec = self.tasks[task].spec;
+        for index in 0..self.objects.ends.of_spec(spec).len() {
+            let (id, ends) = self.objects.ends.of_spec(spec)[index];
+            for waiter in self.objects.channel(id).close(ends) {
+                self.wake_waiter(cpu, task, waiter, false);
+            }
+            if self.objects.channel(id).nr_writers == 0 {
+                self.wake_pollers(cpu, task, id);
+            }
+        }
+    }
+
+    /// A transfer of `task` fails for good: its program ends.
+    fn ends_early(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        while let Some(mutex) = self.shared(task).held.last().copied() {
+            self.release_mutex(cpu, task, mutex);
+        }
+        self.exits(cpu, task)
+    }
+
     pub(super) fn send(
         &mut self,
         cpu: CpuId,
@@ -101,6 +191,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge_transfer(task, id);
         }
         let channel = self.objects.channel(id);
+        if channel.nr_readers == 0 {
+            return self.ends_early(cpu, task);
+        }
         let was_empty = channel.bytes == 0;
         debug_assert!(bytes > 0 || !retried, "task {task} is woken to send nothing to {id}");
         let taken = channel.room_for(bytes);
@@ -199,6 +292,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if taken > 0 && wakes {
             while self.wake_writer(cpu, task, id, true) && !is_pipe {}
+        }
+        if taken < bytes && self.objects.channel(id).nr_writers == 0 {
+            return self.ends_early(cpu, task);
         }
         if taken < bytes {
             if taken > 0 {

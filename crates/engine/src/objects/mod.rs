@@ -42,7 +42,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
 use crate::step::Next;
-use channel::Channel;
+use channel::{Channel, ChannelEnds};
 use mutex::Mutex;
 use queue::WaitQueue;
 use schedlab_model::{
@@ -65,6 +65,7 @@ pub(crate) enum Object {
 #[derive(Debug)]
 pub(crate) struct Objects {
     objects: Vec<Object>,
+    ends: ChannelEnds,
     /// Whether tasks of each description wait for tasks of one description.
     joins_one: Vec<bool>,
 }
@@ -117,8 +118,11 @@ impl Objects {
             }
         };
         let joins = |op: &Op| matches!(op, Op::Join { .. });
+        let objects: Vec<Object> =
+            workload.objects.iter().map(|object| state(object.kind)).collect();
         Self {
-            objects: workload.objects.iter().map(|object| state(object.kind)).collect(),
+            ends: ChannelEnds::of(workload, &objects),
+            objects,
             joins_one: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
         }
     }

@@ -134,8 +134,14 @@ impl<S: TraceSink> Engine<'_, S> {
                 _ => false,
             },
             Step::SemWait { object } => !self.objects.objects[object.index()].is_ready(),
-            Step::Send { channel, bytes } => self.objects.channel(channel).room_for(bytes) < bytes,
-            Step::Receive { channel, bytes } => self.objects.channel(channel).bytes < bytes,
+            Step::Send { channel, bytes } => {
+                let channel = self.objects.channel(channel);
+                channel.nr_readers > 0 && channel.room_for(bytes) < bytes
+            }
+            Step::Receive { channel, bytes } => {
+                let channel = self.objects.channel(channel);
+                channel.nr_writers > 0 && channel.bytes < bytes
+            }
             Step::WaitAny { set } => {
                 let members = &self.workload.wait_sets[set as usize];
                 !members.iter().any(|id| self.objects.objects[id.index()].is_ready())

@@ -13,7 +13,7 @@ impl Object {
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Self::Semaphore { value, .. } => *value > 0,
-            Self::Channel(channel) => channel.bytes > 0,
+            Self::Channel(channel) => channel.bytes > 0 || channel.nr_writers == 0,
             _ => false,
         }
     }

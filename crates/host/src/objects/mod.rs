@@ -17,7 +17,6 @@ mod channel;
 mod counters;
 pub mod mutex;
 pub mod queue;
-mod uses;
 
 use crate::player::largest;
 use crate::sys::{self, SharedMap};
@@ -26,9 +25,9 @@ use counters::{Barrier, Semaphore};
 use mutex::{HeldMutexes, MutexCell};
 use queue::WaitQueue;
 use schedlab_model::trace::ObjectInfo;
+use schedlab_model::workload::uses::{READS, Uses, WRITES};
 use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Op, Workload};
 use std::io;
-use uses::{READS, Uses, WRITES};
 
 /// The place of an object.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ mod check_objects;
 mod cpusets;
 mod forks;
 mod sessions;
+pub mod uses;
 
 pub use changes::{CPU_MAX_PERIOD_NS, Change, CpuMaxWrite};
 pub use cpusets::effective_cpus;

@@ -201,3 +201,46 @@ fn many_on_one_pipe_all_get_their_share() {
         run_free(&workload(&[channel(kind, 2_000)], tasks.clone()), 2, Costs::DEFAULT);
     }
 }
+
+/// A task whose transfer has nobody at the other end any more exits: a reader when the writer has
+/// exited and all is read, a writer at once.
+#[test]
+fn a_task_ends_with_the_other_end_of_its_channel() {
+    for kind in [ChannelKind::Pipe, ChannelKind::SocketPair] {
+        let objects = [channel(kind, 1_000)];
+        let ends = |first: Program, second: Program| {
+            let tasks = vec![task("first", 0, 0, first), task("second", 1, 0, second)];
+            run_free(&workload(&objects, tasks), 2, Costs::ZERO)
+        };
+        let reads = build(|b| {
+            b.begin_loop(LoopCount::Forever).receive(A, 100).run(3 * MS).end_loop();
+        });
+        let done = ends(
+            looped(2, |b| {
+                b.run(MS).send(A, 100);
+            }),
+            reads,
+        );
+        assert_eq!((exit_ms(&done, "first"), exit_ms(&done, "second")), (2, 7));
+        let waits = build(|b| {
+            b.receive(A, 200).run(MS);
+        });
+        let done = ends(
+            build(|b| {
+                b.run(MS).send(A, 100).run(4 * MS);
+            }),
+            waits,
+        );
+        assert_eq!((exit_ms(&done, "first"), exit_ms(&done, "second")), (5, 5));
+        let writes = build(|b| {
+            b.begin_loop(LoopCount::Forever).run(MS).send(A, 100).end_loop();
+        });
+        let done = ends(
+            build(|b| {
+                b.receive(A, 100).run(2_500_000).run(500_000);
+            }),
+            writes,
+        );
+        assert_eq!((exit_ms(&done, "first"), exit_ms(&done, "second")), (4, 4));
+    }
+}

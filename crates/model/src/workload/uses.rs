@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which descriptions use which ends of which objects: themselves, or through tasks that they fork.
 
-use schedlab_model::{ObjectId, Op, Workload};
+use super::Workload;
+use crate::{ObjectId, Op};
 
 /// Receives from it, waits for it or posts it.
 pub const READS: u8 = 1;
@@ -21,7 +22,7 @@ impl Uses {
     /// The ends that every description of a checked workload uses.
     ///
     /// An end that no task uses stays open in the tasks that use the other end. A transfer then
-    /// waits forever, as in the model, instead of finding a closed end.
+    /// waits forever instead of finding a closed end.
     pub fn of(workload: &Workload) -> Vec<Self> {
         let none = Self(vec![0; workload.objects.len()]);
         let mut all = vec![none.clone(); workload.tasks.len()];
@@ -64,8 +65,8 @@ impl Uses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::{ObjectKind, ObjectSpec, TaskSpec};
+    use crate::program::ProgramBuilder;
+    use crate::{ObjectKind, ObjectSpec, TaskSpec};
 
     #[test]
     fn a_task_keeps_what_it_and_its_forks_use() {
