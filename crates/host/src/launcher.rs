@@ -159,7 +159,10 @@ impl Launcher<'_> {
         self.wait_until_held(count)?;
         self.join_groups(count)?;
         self.renew_domains();
-        let sets_late = self.lends_policy || self.outruns;
+        // A task that is no fair one at the roll call would keep the lag of its setup until it is
+        // one, and be placed with it.
+        let is_calm = self.plan.pace.calm_ns > 0;
+        let sets_late = self.lends_policy || self.outruns || (is_calm && self.outranks);
         if !sets_late {
             self.set_attributes(count)?;
         }

@@ -7,6 +7,8 @@
 //!   would be where the setup happened to fork and wake it.
 //! - Threads of the kernel that follow the setup's exits (RCU's) are done before the roll call. A
 //!   task that sleeps while they wait keeps a lag, which then decides who is first.
+//! - Policies are set after the roll call, at which each task goes to sleep alone and so leaves its
+//!   queue without a lag. A real-time task would keep the one of its setup.
 //! - CFS (to 6.5) keeps the virtual runtime of a sleeper, and lets it begin at most half a latency
 //!   behind the queue's minimum (`place_entity` in kernel/sched/fair.c). The tasks of a setup lie
 //!   closer together than that. A process therefore runs in each group until all queues have moved
