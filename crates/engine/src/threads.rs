@@ -188,15 +188,11 @@ impl<S: TraceSink> Engine<'_, S> {
                 visit.next_ns = visit.next_ns.saturating_add((missed + 1) * period_ns);
                 Some(visit.next_ns)
             }
-            ThreadWakes::Once { .. } => None,
             ThreadWakes::AtPopulated if std::mem::take(&mut visit.is_asked_again) => {
                 visit.has_worked = true;
                 return Next::Busy(run_ns);
             }
-            ThreadWakes::AtPopulated => {
-                visit.nr_due = 0;
-                None
-            }
+            ThreadWakes::Once { .. } | ThreadWakes::AtPopulated => None,
             ThreadWakes::AfterExit { ticks } => {
                 visit.nr_due = visit.nr_due.saturating_sub(1);
                 if visit.nr_due == 0 && std::mem::take(&mut visit.is_asked_again) {
@@ -296,20 +292,25 @@ impl<S: TraceSink> Engine<'_, S> {
         let tells =
             |number: &u32| threads.described[*number as usize].wakes == ThreadWakes::AtPopulated;
         let Some(number) = (0..threads.nr()).find(tells) else { return };
-        let visit = self.visit(number as usize);
-        if visit.nr_due > 0 {
-            visit.is_asked_again = true;
-            return;
-        }
-        visit.nr_due = 1;
+        let thread = TaskId(number);
         if ticks > 0 {
             let tick = self.core.now / self.core.tick_nsec + ticks;
             let at = self.core.timer_comes(tick.saturating_mul(self.core.tick_nsec));
-            self.clock.events.push(at, Due::Wake(TaskId(number)));
-        } else {
+            self.clock.events.push(at, Due::Wake(thread));
+        } else if !self.thread_goes_on(thread) {
             self.charge(waker, self.costs.wakeup_ns);
-            self.wake(TaskId(number), cpu, Some(waker));
+            self.wake(thread, cpu, Some(waker));
         }
+    }
+
+    /// Whether `task` is a thread that is awake when it is to wake: it makes another visit then.
+    pub(crate) fn thread_goes_on(&mut self, task: TaskId) -> bool {
+        let Some(threads) = &mut self.threads else { return false };
+        let is_awake = task.0 < threads.nr() && self.tasks[task].waiting == Waiting::No;
+        if is_awake {
+            threads.visits[task.index()].is_asked_again = true;
+        }
+        is_awake
     }
 
     fn next_tick(&self) -> Nanos {
