@@ -52,7 +52,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         let now = *self.core.task(task).attr;
         let moves_group = attr.cgroup != now.cgroup;
         let locks = self.costs.group_move_ns > 0;
-        match self.group_lock.is_held_by(task) {
+        match self.group_locks.are_held_by(task) {
             false if moves_group && locks => return self.waits_to_move(task, op),
             true if !moves_group => {
                 self.unlock_groups(cpu, task);
@@ -96,7 +96,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         match self.attr_of(task, op) {
             Some(attr) if attr.cgroup != self.core.task(task).attr.cgroup => {
                 let Costs { group_move_ns, group_lock_ns, block_ns, .. } = self.costs;
-                let waits = group_move_ns > 0 && !self.group_lock.take(task);
+                let waits = group_move_ns > 0 && !self.group_locks.take(task, attr.cgroup);
                 if waits { group_lock_ns.saturating_add(block_ns) } else { group_move_ns }
             }
             Some(_) => self.costs.set_attr_ns,
@@ -105,7 +105,7 @@ impl<'w, S: TraceSink> Engine<'w, S> {
     }
 
     /// The attributes that the step `op` of the program of `task` sets.
-    fn attr_of(&self, task: TaskId, op: u32) -> Option<&'w SchedAttr> {
+    pub(crate) fn attr_of(&self, task: TaskId, op: u32) -> Option<&'w SchedAttr> {
         match self.op(task, op) {
             Some(Op::SetAttr(attr)) => Some(attr),
             _ => None,

@@ -10,7 +10,7 @@ use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Tasks;
 use crate::family::Walks;
-use crate::group_lock::GroupLock;
+use crate::group_lock::GroupLocks;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
 use crate::jitter::Jitter;
@@ -47,7 +47,7 @@ pub(crate) struct Engine<'a, S> {
     /// CPUs of the groups, once a task has changed some.
     pub cpusets: Option<Box<Cpusets>>,
     /// Held by a task that moves to another group.
-    pub group_lock: GroupLock,
+    pub group_locks: GroupLocks,
     /// The real-time limit that the kernel's files hold.
     pub rt_limit: RtLimit,
     /// `Some` only if locks of run queues cost time on this machine.
@@ -131,7 +131,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             config,
             sink,
             cpusets,
-            group_lock: GroupLock::default(),
+            group_locks: GroupLocks::new(workload.cgroups.len()),
             rt_limit: RtLimit::of(config.options),
             launch: Launch::default(),
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),

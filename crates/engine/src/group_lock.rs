@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lock of moves between control groups (`cgroup_mutex`).
+//! The locks of moves between control groups: `cgroup_mutex`, and around it that of the file to which
+//! a task writes (`kernfs_open_file`), which all tasks of a run have open together.
 //!
 //! A move changes the queue of the running task half way, which requests a reschedule
 //! (`sched_move_task`). A task that then loses the CPU, often because its new group has less weight,
-//! keeps the lock until it runs again: until then no other task can move.
+//! keeps the locks until it runs again: until then no other task can move.
 //!
-//! The lock is that of kernel/locking/mutex.c: an unlock wakes the first waiter, which tries again
+//! The locks are those of kernel/locking/mutex.c: an unlock wakes the first waiter, which tries again
 //! when it runs. A task that comes in between may take it first; once it has lost the lock so, the
 //! first waiter is handed it. Left out: spinning while the holder runs on another CPU, other users
 //! of the lock.
@@ -13,13 +14,13 @@
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
-use schedlab_model::{CpuId, Step, TaskId, TraceSink};
+use schedlab_model::{CgroupId, CpuId, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 use std::collections::VecDeque;
 
-/// The lock.
-#[derive(Debug, Default)]
-pub(crate) struct GroupLock {
+/// A lock.
+#[derive(Clone, Debug, Default)]
+struct Lock {
     holder: Option<TaskId>,
     /// Tasks that sleep, in the order of their arrival. The first may have been woken.
     waiters: VecDeque<TaskId>,
@@ -27,14 +28,54 @@ pub(crate) struct GroupLock {
     hands_over: bool,
 }
 
-impl GroupLock {
-    /// Whether `task` holds the lock.
-    pub fn is_held_by(&self, task: TaskId) -> bool {
+/// The locks.
+#[derive(Debug)]
+pub(crate) struct GroupLocks {
+    /// `cgroup_mutex`.
+    all: Lock,
+    /// By the group to which a task moves.
+    files: Vec<Lock>,
+}
+
+impl GroupLocks {
+    /// Nobody moves between `nr_groups` groups.
+    pub fn new(nr_groups: usize) -> Self {
+        Self { all: Lock::default(), files: vec![Lock::default(); nr_groups] }
+    }
+
+    /// Whether `task` holds what a move needs.
+    pub fn are_held_by(&self, task: TaskId) -> bool {
+        self.all.is_held_by(task)
+    }
+
+    /// `task`, which moves to `group`, takes what it can get. Returns whether it has all.
+    pub fn take(&mut self, task: TaskId, group: CgroupId) -> bool {
+        self.files[group.index()].take(task) && self.all.take(task)
+    }
+
+    /// `task`, which moves to `group`, did not get all.
+    fn wait(&mut self, task: TaskId, group: CgroupId) {
+        let file = &mut self.files[group.index()];
+        if file.is_held_by(task) {
+            self.all.wait(task);
+        } else {
+            file.wait(task);
+        }
+    }
+
+    /// A task has moved to `group`. Returns the tasks to wake.
+    fn release(&mut self, group: CgroupId) -> [Option<TaskId>; 2] {
+        [self.all.release(), self.files[group.index()].release()]
+    }
+}
+
+impl Lock {
+    fn is_held_by(&self, task: TaskId) -> bool {
         self.holder == Some(task)
     }
 
     /// `task` takes the lock, if it is free or has been handed to it. Returns whether it has it.
-    pub fn take(&mut self, task: TaskId) -> bool {
+    fn take(&mut self, task: TaskId) -> bool {
         if *self.holder.get_or_insert(task) != task {
             return false;
         }
@@ -66,11 +107,14 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` is at the lock, with the step `op` of its program, and another one held it when it
     /// came.
     pub(crate) fn waits_to_move(&mut self, task: TaskId, op: u32) -> Next {
-        if self.group_lock.take(task) {
+        let Some(group) = self.attr_of(task, op).map(|attr| attr.cgroup) else {
+            return Next::Call;
+        };
+        if self.group_locks.take(task, group) {
             let rest = self.costs.group_move_ns.saturating_sub(self.costs.group_lock_ns);
             return self.call_first(task, rest, Step::SetAttr(op));
         }
-        self.group_lock.wait(task);
+        self.group_locks.wait(task, group);
         debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
         self.tasks[task].waiting = Waiting::Move;
         self.shared(task).pending = Some(Step::SetAttr(op));
@@ -79,11 +123,13 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `task`, which runs on `cpu`, has moved.
     pub(crate) fn unlock_groups(&mut self, cpu: CpuId, task: TaskId) {
-        let Some(first) = self.group_lock.release() else { return };
-        // It may run already, and find the lock free.
-        if self.tasks[first].waiting == Waiting::Move {
-            self.charge(task, self.costs.wakeup_ns);
-            self.wake(first, cpu, Some(task));
+        let group = self.core.task(task).attr.cgroup;
+        for first in self.group_locks.release(group).into_iter().flatten() {
+            // It may run already, and find the lock free.
+            if self.tasks[first].waiting == Waiting::Move {
+                self.charge(task, self.costs.wakeup_ns);
+                self.wake(first, cpu, Some(task));
+            }
         }
     }
 }
@@ -95,7 +141,7 @@ mod tests {
     #[test]
     fn a_waiter_that_lost_the_lock_is_handed_it() {
         let (a, b, c) = (TaskId(0), TaskId(1), TaskId(2));
-        let mut lock = GroupLock::default();
+        let mut lock = Lock::default();
         assert!(lock.take(a) && lock.is_held_by(a));
         assert!(!lock.take(b));
         lock.wait(b);
@@ -111,5 +157,22 @@ mod tests {
         assert!(lock.take(c));
         assert_eq!(lock.release(), None);
         assert!(!lock.is_held_by(c));
+    }
+
+    #[test]
+    fn moves_to_one_group_wait_at_its_file() {
+        let (a, b, c) = (TaskId(0), TaskId(1), TaskId(2));
+        let (one, two) = (CgroupId(0), CgroupId(1));
+        let mut locks = GroupLocks::new(2);
+        assert!(locks.take(a, one) && locks.are_held_by(a));
+        for (task, group) in [(b, one), (c, two)] {
+            assert!(!locks.take(task, group));
+            locks.wait(task, group);
+        }
+        assert_eq!(locks.release(one), [Some(c), Some(b)]);
+        assert!(locks.take(c, two) && !locks.take(b, one));
+        locks.wait(b, one);
+        assert_eq!(locks.release(two), [Some(b), None]);
+        assert!(locks.take(b, one));
     }
 }

@@ -226,7 +226,7 @@ fn a_move_waits_for_the_end_of_another() {
         ProgramBuilder::new().run(ns).op(set(inside(attr))).run(200 * US).build()
     };
     let late = TaskSpec {
-        release_ns: Amount::Constant(5 * MS),
+        release_ns: Amount::Constant(3 * MS),
         ..task("b", nice(-10), moves(nice(-10), 300 * US))
     };
     let found = |group_move_ns| {
@@ -241,6 +241,7 @@ fn a_move_waits_for_the_end_of_another() {
             group_move_ns,
             group_lock_ns: group_move_ns / 4,
             group_move_after_ns: 10 * US,
+            wakeup_switch_ns: 15 * US,
             ..Costs::ZERO
         };
         let run = run("linux-6.12", &workload, costs, 30 * MS);
