@@ -88,6 +88,8 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
             sys::exit_now(1);
         }
     };
+    // One that is pending is not sent again: the exit of a task would wake the launcher's poll.
+    sys::kill(sys::getpid() as i32, libc::SIGCHLD);
     sys::raise_file_limit();
     let mut launcher = Launcher {
         plan,
@@ -178,7 +180,7 @@ impl Launcher<'_> {
         self.align_periods(self.memory.header().planned_ns.load(Ordering::Relaxed))?;
         self.read_base(count)?;
         self.line_up(&release);
-        let mut awaited = Awaited::default();
+        let mut awaited = Awaited { endless: self.endless_task(), ..Awaited::default() };
         let result = self.watch(&mut release, knows_plan, &mut awaited);
         self.let_last_task_leave(awaited.last_that_exited());
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
@@ -427,6 +429,13 @@ impl Launcher<'_> {
         Ok(())
     }
 
+    /// The first task whose program never ends.
+    fn endless_task(&self) -> Option<u32> {
+        let released = self.plan.released();
+        let endless = released.iter().position(|(spec, _)| self.plan.program(*spec).is_endless());
+        endless.map(|index| index as u32)
+    }
+
     /// Releases the tasks at their times and waits for the end. `knows_plan`: all tasks have
     /// seen a planned time 0.
     fn watch(
@@ -622,10 +631,13 @@ impl Launcher<'_> {
     }
 }
 
-/// The task whose exit the launcher waits for: the first one that has not exited.
+/// The task whose exit the launcher waits for: the first one that has not exited, or one that never
+/// does, since each exit that wakes the launcher takes a CPU of the run.
 #[derive(Default)]
 struct Awaited {
     index: u32,
+    /// A task that ends only if it fails, as long as it lives.
+    endless: Option<u32>,
     /// Negative: none so far.
     pidfd: i32,
     /// Whether `pidfd` is open.
@@ -644,6 +656,15 @@ impl Awaited {
 
     /// Skips all tasks that have exited. Returns true if none is left.
     fn advance(&mut self, memory: &RunMemory) -> bool {
+        if let Some(endless) = self.endless {
+            let pid = memory.slot(endless).pid.load(Ordering::Acquire);
+            if matches!(sys::wait_peek(Some(pid), false), Ok(None)) {
+                self.open(pid);
+                return false;
+            }
+            self.endless = None;
+            self.close();
+        }
         while self.index < memory.nr_slots() {
             let slot = memory.slot(self.index);
             let pid = slot.pid.load(Ordering::Acquire);

@@ -31,3 +31,24 @@ pub struct Program {
     /// Number of periodic timers the operations name.
     pub nr_timers: u32,
 }
+
+impl Program {
+    /// Whether it loops for ever.
+    pub fn is_endless(&self) -> bool {
+        let endless = |op: &Op| matches!(op, Op::LoopBegin { count: LoopCount::Forever, .. });
+        self.ops.iter().any(endless)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_for_ever_makes_a_program_endless() {
+        let looped = |count| ProgramBuilder::new().begin_loop(count).run(1).end_loop().build();
+        assert!(looped(LoopCount::Forever).is_endless());
+        assert!(!looped(LoopCount::Times(3)).is_endless());
+        assert!(!Program::default().is_endless());
+    }
+}

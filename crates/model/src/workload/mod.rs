@@ -3,8 +3,7 @@
 
 use crate::trace::{ObjectInfo, WaitKind};
 use crate::{
-    Amount, CgroupId, CpuMask, Expectation, LoopCount, Nanos, ObjectId, ObjectSpec, Op, Program,
-    SchedAttr,
+    Amount, CgroupId, CpuMask, Expectation, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr,
 };
 
 mod changes;
@@ -191,9 +190,8 @@ impl Workload {
     /// Returns the first task that loops for ever, if the workload has no duration either. Such a
     /// run would never end.
     pub fn endless_task(&self) -> Option<&TaskSpec> {
-        let endless = |op: &Op| matches!(op, Op::LoopBegin { count: LoopCount::Forever, .. });
         let mut tasks = self.tasks.iter().filter(|_| self.duration_ns.is_none());
-        tasks.find(|task| task.program.ops.iter().any(endless))
+        tasks.find(|task| task.program.is_endless())
     }
 
     /// Names in a trace of everything that tasks wait for, by the number in
