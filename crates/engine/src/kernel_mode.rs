@@ -226,8 +226,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let now = self.core.now;
         debug_assert!(self.core.rq(cpu).curr.is_some(), "CPU {cpu} enters the kernel idle");
         let curr = self.core.rq(cpu).curr.map(|task| &self.tasks[task]);
-        let leaves = curr.and_then(|exec| exec.shared.as_ref()).is_some_and(|own| own.has_left);
-        self.cpus.kernel_mode.enter(cpu, now, until, leaves);
+        let own = curr.and_then(|exec| exec.shared.as_ref());
+        let has_no_point = own.is_some_and(|own| own.has_left || own.has_no_point);
+        self.cpus.kernel_mode.enter(cpu, now, until, has_no_point);
         if until > now && self.core.rq(cpu).need_resched_lazy {
             let at = self.cpus.kernel_mode.returns_at(cpu);
             self.clock.events.push(at, Due::ReturnToUser(cpu));

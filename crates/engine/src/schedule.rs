@@ -393,6 +393,12 @@ impl<S: TraceSink> Engine<'_, S> {
         if has_run && last != cpu.0 {
             cost += self.migration_cost(cpu, next, last);
         }
+        if !has_run && self.costs.fork_copy_ns > 0 {
+            self.copies_first(next);
+        }
+        if has_run && self.costs.fork_switch_ns > 0 {
+            self.copies_rseq(next);
+        }
         let refill = match self.cpus.cold_caches {
             Some(_) => self.refill_caches(cpu, CpuId(last), next),
             None => 0,

@@ -17,6 +17,8 @@ pub(crate) enum Next {
     Busy(Nanos),
     /// The task is busy until this time.
     BusyUntil(Nanos),
+    /// The task is busy for this long with what its program did not ask for.
+    Faults(Nanos),
     /// A system call is done. Its time passes before the program continues, and the CPU reschedules
     /// if that was requested.
     Call,
@@ -51,6 +53,13 @@ impl<S: TraceSink> Engine<'_, S> {
                 Next::Busy(ns) => {
                     self.outcome.work_ns = self.outcome.work_ns.saturating_add(ns);
                     self.start_owed_burst(cpu, task, 0, ns);
+                    return;
+                }
+                Next::Faults(ns) => {
+                    // Between two faults it is in user mode, where a lazy request takes effect.
+                    let is_user = self.cpus.kernel_mode.is_preemptible();
+                    let (in_kernel, ns) = if is_user { (0, ns) } else { (ns, 0) };
+                    self.start_owed_burst(cpu, task, in_kernel, ns);
                     return;
                 }
                 Next::BusyUntil(at) => {
@@ -140,6 +149,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
         let (pending, is_paid) = match exec.shared.as_mut() {
+            Some(shared) if shared.copies_ns > 0 => {
+                return Next::Faults(std::mem::take(&mut shared.copies_ns));
+            }
             Some(shared) => (shared.pending.take(), std::mem::take(&mut shared.is_paid)),
             None => (None, false),
         };
@@ -150,7 +162,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Some(Step::Change(op)) => return self.changes_group(cpu, task, op),
             Some(Step::Sleep(ns)) => return self.sleep_rest(task, ns),
             Some(Step::Exit) => return self.exit(cpu, task),
-            Some(Step::Fork { task: spec }) => return self.fork(cpu, task, spec),
+            Some(Step::Fork { task: spec }) => return self.fork_goes_on(cpu, task, spec),
             Some(step) => return self.object_step(cpu, task, step, true),
             None => exec.interpreter.next(program),
         };
@@ -178,6 +190,11 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Yield => self.yields(cpu, task),
             // The child exists, and may preempt, when the work of the fork is done.
             Step::Fork { .. } if self.costs.fork_ns > 0 => {
+                let held_ns = self.held_ns(self.costs.fork_held_ns);
+                if held_ns > 0 {
+                    self.shared(task).has_no_point = true;
+                    return self.call_first(task, held_ns, step);
+                }
                 let ns = self.fork_ns(task);
                 self.call_first(task, ns, step)
             }
@@ -343,13 +360,39 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.exit_ns == 0 {
             return self.exit(cpu, task);
         }
-        let before = self.costs.exit_ns.saturating_sub(self.costs.exit_after_ns);
-        self.call_first(task, before, Step::Exit)
+        let held_ns = self.held_ns(self.costs.exit_held_ns);
+        let last_ns = self.costs.exit_after_ns.saturating_add(held_ns);
+        self.call_first(task, self.costs.exit_ns.saturating_sub(last_ns), Step::Exit)
+    }
+
+    /// The length of a part of a call in which no task preempts, which takes `ns` in a kernel that
+    /// is not preemptible.
+    fn held_ns(&self, ns: Nanos) -> Nanos {
+        if self.cpus.kernel_mode.is_preemptible() { 0 } else { ns }
+    }
+
+    /// Part of the time of a fork of `task` has passed, or all of it.
+    fn fork_goes_on(&mut self, cpu: CpuId, task: TaskId, spec: u32) -> Next {
+        if !self.leaves_held_part(task) {
+            return self.fork(cpu, task, spec);
+        }
+        let ns = self.fork_ns(task).saturating_sub(self.costs.fork_held_ns);
+        self.call_first(task, ns, Step::Fork { task: spec })
+    }
+
+    /// Whether `task` has been in such a part, which ends.
+    fn leaves_held_part(&mut self, task: TaskId) -> bool {
+        std::mem::take(&mut self.shared(task).has_no_point)
     }
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
+            let held_ns = self.held_ns(self.costs.exit_held_ns);
+            if held_ns > 0 && !self.leaves_held_part(task) {
+                self.shared(task).has_no_point = true;
+                return self.call_first(task, held_ns, Step::Exit);
+            }
             if self.stack.group_moves_resched
                 && self.cpus.kernel_mode.is_preemptible()
                 && !std::mem::replace(&mut self.shared(task).has_left_group, true)

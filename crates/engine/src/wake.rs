@@ -10,7 +10,7 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{
-    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, TaskId, TraceSink,
+    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, Step, TaskId, TraceSink,
 };
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
@@ -90,7 +90,57 @@ impl<S: TraceSink> Engine<'_, S> {
         self.count_child(parent, spec);
         self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
+        if self.costs.fork_after_ns > 0 {
+            self.owes_copies(parent, task);
+        }
         Next::Call
+    }
+
+    /// `parent` has forked `child`, and copies pages when it continues.
+    fn owes_copies(&mut self, parent: TaskId, child: TaskId) {
+        let (after_ns, switch_ns) = (self.costs.fork_after_ns, self.costs.fork_switch_ns);
+        let shared = self.shared(parent);
+        let is_switched = std::mem::take(&mut shared.is_switched);
+        shared.copies_ns = after_ns.saturating_add(if is_switched { switch_ns } else { 0 });
+        shared.young = (!is_switched).then_some(child);
+        if is_switched {
+            self.spare(child, switch_ns);
+        }
+    }
+
+    /// `child` need not copy a page that its parent has copied.
+    fn spare(&mut self, child: TaskId, ns: Nanos) {
+        let exec = &mut self.tasks[child];
+        exec.overhead = exec.overhead.saturating_sub(ns);
+    }
+
+    /// `task` runs again. A task that was switched out in a fork, or after it, writes to its area
+    /// for restartable sequences when it returns to user mode (rseq_handle_notify_resume). It has
+    /// to copy that page, unless its child, which does the same when it begins, was faster.
+    #[inline(never)]
+    pub(crate) fn copies_rseq(&mut self, task: TaskId) {
+        let Some(shared) = self.tasks[task].shared.as_mut() else { return };
+        if matches!(shared.pending, Some(Step::Fork { .. })) {
+            shared.is_switched = true;
+        } else if let Some(child) = shared.young.take()
+            && !self.tasks[child].has_run
+        {
+            self.charge(task, self.costs.fork_switch_ns);
+            self.spare(child, self.costs.fork_switch_ns);
+        }
+    }
+
+    /// `child` runs for the first time. If its parent has not continued since the fork, the child
+    /// is the first to write to pages that they share, and copies them.
+    #[inline(never)]
+    pub(crate) fn copies_first(&mut self, child: TaskId) {
+        let copy_ns = self.costs.fork_copy_ns;
+        let Some(parent) = self.tasks[child].parent else { return };
+        let Some(shared) = self.tasks[parent].shared.as_mut() else { return };
+        if shared.copies_ns >= self.costs.fork_after_ns && copy_ns <= shared.copies_ns {
+            shared.copies_ns -= copy_ns;
+            self.charge(child, copy_ns);
+        }
     }
 
     /// The CPU, of `cpus`, where a task has been until its release. A launcher that has set the run

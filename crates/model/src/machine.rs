@@ -247,6 +247,19 @@ pub struct Costs {
     /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
     /// shares with its children).
     pub first_fork_ns: Nanos,
+    /// What a parent takes when it continues after a fork, in user mode: page faults, which copy
+    /// pages that it shares with its child.
+    pub fork_after_ns: Nanos,
+    /// The part of `fork_after_ns` that the child takes instead if it runs before that.
+    pub fork_copy_ns: Nanos,
+    /// What a parent takes more than `fork_after_ns`, and its child less than `child_start_ns`, if
+    /// the parent is switched out in the fork or after it, and runs again before the child.
+    pub fork_switch_ns: Nanos,
+    /// The first part of `fork_ns`, in which a kernel that is not preemptible passes no point at
+    /// which it might sleep.
+    pub fork_held_ns: Nanos,
+    /// The same of `exit_ns`: the part before `exit_after_ns`.
+    pub exit_held_ns: Nanos,
     /// Waiting for children: what the call takes in addition to `syscall_ns`.
     pub join_ns: Nanos,
     /// What a task that slept in a wait for children takes when it is woken, until it continues:
@@ -376,6 +389,11 @@ impl Costs {
         bpf_kinsn_ns: 0,
         fork_ns: 0,
         first_fork_ns: 0,
+        fork_after_ns: 0,
+        fork_copy_ns: 0,
+        fork_switch_ns: 0,
+        fork_held_ns: 0,
+        exit_held_ns: 0,
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
@@ -449,6 +467,11 @@ impl Costs {
         bpf_kinsn_ns: 0,
         fork_ns: 60_000,
         first_fork_ns: 0,
+        fork_after_ns: 0,
+        fork_copy_ns: 0,
+        fork_switch_ns: 0,
+        fork_held_ns: 0,
+        exit_held_ns: 0,
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
@@ -480,7 +503,7 @@ impl Costs {
 
     /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
     /// line.
-    pub const NAMES: [&'static str; 65] = [
+    pub const NAMES: [&'static str; 71] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -520,6 +543,11 @@ impl Costs {
         "bpf_kinsn_ns",
         "fork_ns",
         "first_fork_ns",
+        "fork_after_ns",
+        "fork_copy_ns",
+        "fork_switch_ns",
+        "fork_held_ns",
+        "exit_held_ns",
         "join_ns",
         "reap_ns",
         "task_start_ns",
@@ -631,6 +659,11 @@ impl Costs {
             "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,
             "fork_ns" => &mut self.fork_ns,
             "first_fork_ns" => &mut self.first_fork_ns,
+            "fork_after_ns" => &mut self.fork_after_ns,
+            "fork_copy_ns" => &mut self.fork_copy_ns,
+            "fork_switch_ns" => &mut self.fork_switch_ns,
+            "fork_held_ns" => &mut self.fork_held_ns,
+            "exit_held_ns" => &mut self.exit_held_ns,
             "join_ns" => &mut self.join_ns,
             "reap_ns" => &mut self.reap_ns,
             "task_start_ns" => &mut self.task_start_ns,

@@ -82,6 +82,14 @@ pub(crate) struct Shared {
     pub wake_paid_ns: schedlab_model::Nanos,
     /// It has forked a task.
     pub has_forked: bool,
+    /// Time (ns) of the pages that it has yet to copy after a fork.
+    pub copies_ns: schedlab_model::Nanos,
+    /// It has been switched out in the fork that it is in.
+    pub is_switched: bool,
+    /// Its last child, unless it has been switched out since that fork.
+    pub young: Option<TaskId>,
+    /// It is in a part of a call in which it passes no point at which it might sleep.
+    pub has_no_point: bool,
     /// It is exiting, and has left its autogroup.
     pub has_left_group: bool,
     /// It is exiting, and its parent knows.

@@ -10,7 +10,7 @@ use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, Machine, ObjectId, ObjectKind, ObjectSpec,
-    Op, Policy, SchedAttr, TaskSpec, Workload,
+    Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -47,6 +47,80 @@ fn a_first_fork_and_the_end_of_a_wait_for_children_take_time() {
     let costs = Costs { reap_ns: 60_000, ..Costs::ZERO };
     let found = turns("linux-6.12", &workload, costs, None);
     assert_eq!(found, "0A 0B 1A 1.060000C 2.060000A 2.120000-");
+}
+
+/// Who continues first after a fork copies the pages that both write to.
+#[test]
+fn pages_are_copied_after_a_fork_by_the_one_that_runs_first() {
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(MS).build();
+    let turns_with = |priority| {
+        let attr = policy(Policy::Fifo, priority);
+        let child = TaskSpec { instances: 0, ..task("child", attr, burst(MS)) };
+        let tasks = vec![task("parent", policy(Policy::Fifo, 1), parent.clone()), child];
+        let costs = Costs { fork_after_ns: 180_000, fork_copy_ns: 110_000, ..Costs::ZERO };
+        turns("linux-6.12", &Workload::new("forks", tasks), costs, None)
+    };
+    assert_eq!(turns_with(1), "0A 1.180000B 2.180000-");
+    assert_eq!(turns_with(2), "0A 0B 1.110000A 2.180000-");
+}
+
+/// A parent that is switched out in a fork, or after it, copies a page instead of its child.
+#[test]
+fn a_parent_that_is_switched_out_copies_a_page_for_its_child() {
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(MS).build();
+    let turns_with = |sleep_ns| {
+        let attr = policy(Policy::Fifo, 1);
+        let child = TaskSpec { instances: 0, ..task("child", attr, burst(MS)) };
+        let wakes = ProgramBuilder::new().sleep(sleep_ns).run(100_000).build();
+        let other = task("other", policy(Policy::Fifo, 2), wakes);
+        let tasks = vec![task("parent", attr, parent.clone()), child, other];
+        let costs = Costs {
+            fork_ns: 500_000,
+            fork_after_ns: 90_000,
+            fork_switch_ns: 80_000,
+            child_start_ns: 200_000,
+            ..Costs::ZERO
+        };
+        turns("linux-6.12", &Workload::new("forks", tasks), costs, None)
+    };
+    // The other task comes in the fork, after it, and when the child has begun.
+    assert_eq!(turns_with(200_000), "0B 0A 0.200000B 0.300000A 1.770000C 2.890000-");
+    assert_eq!(turns_with(700_000), "0B 0A 0.700000B 0.800000A 1.770000C 2.890000-");
+    assert_eq!(turns_with(2 * MS), "0B 0A 1.590000C 2B 2.100000C 2.890000-");
+}
+
+/// In a kernel that is not preemptible a task that wakes in the first part of a fork, or in the
+/// last one of an exit, waits for its end.
+#[test]
+fn forks_and_exits_hold_tasks_back_in_kernels_that_are_not_preemptible() {
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(MS).build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let costs = Costs {
+        fork_ns: 2 * MS,
+        fork_held_ns: 300_000,
+        exit_ns: MS,
+        exit_held_ns: 200_000,
+        exit_after_ns: 20_000,
+        ..Costs::ZERO
+    };
+    let late_ns = |preempt, wakes_ns: u64| {
+        let wakes = ProgramBuilder::new().sleep(wakes_ns).run(100_000).build();
+        let other = task("other", policy(Policy::Fifo, 2), wakes);
+        let parent = task("parent", policy(Policy::Fifo, 1), parent.clone());
+        let workload = Workload::new("forks", vec![parent, child.clone(), other]);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, preempt, ..case.machine };
+        let turns = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
+        let at = turns.split(' ').nth(2).expect("it runs").trim_end_matches('B').parse::<f64>();
+        (at.expect("a time") * 1e6).round() as u64 - wakes_ns
+    };
+    // At most the distance to the next point follows.
+    assert!((200_000..204_000).contains(&late_ns(Preempt::Voluntary, 100_000)));
+    assert!(late_ns(Preempt::Voluntary, 400_000) < 3_000);
+    // The parent exits from 3 to 4 ms.
+    assert!((100_000..104_000).contains(&late_ns(Preempt::Voluntary, 3_900_000)));
+    assert_eq!(late_ns(Preempt::Full, 100_000), 0);
+    assert_eq!(late_ns(Preempt::Full, 3_900_000), 0);
 }
 
 #[test]

@@ -234,8 +234,10 @@ fn why_missing(name: &str) -> &'static str {
             "no program can tell it from the rest of a tick"
         }
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
+        "fork_held_ns" | "exit_held_ns" => "no program can tell where its kernel may not preempt",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
-        "first_fork_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
+        "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns" | "task_start_ns"
+        | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
             "it depends on how much memory the program touches"
         }
         "futex_ns" => "it depends on the C library",
@@ -299,7 +301,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 55] = [
+    const NEVER_MEASURED: [&str; 61] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -324,6 +326,11 @@ mod tests {
         "hrtick_resched_ns",
         "throttle_ns",
         "first_fork_ns",
+        "fork_after_ns",
+        "fork_copy_ns",
+        "fork_switch_ns",
+        "fork_held_ns",
+        "exit_held_ns",
         "reap_ns",
         "task_start_ns",
         "futex_ns",
