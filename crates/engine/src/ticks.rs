@@ -10,7 +10,7 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Nanos, Policy, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, Nanos, Policy, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Processes the due tick, or several quiet ones.
@@ -133,11 +133,15 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The timer of a slice has asked `cpu` to reschedule.
     pub(crate) fn resched_after_hrtick(&mut self, cpu: CpuId) {
-        let curr = self.core.rq(cpu).curr;
-        let is_fair = curr.is_some_and(|curr| self.levels_of(curr) > 0);
-        let ns = self.costs.hrtick_resched_ns;
-        // A budget that is used up takes a third longer, for its own timer starts.
-        let ns = if is_fair { ns } else { ns.saturating_add(ns / 3) };
+        let levels = self.core.rq(cpu).curr.map_or(0, |curr| self.levels_of(curr));
+        let Costs { hrtick_resched_ns, tick_entity_ns, .. } = self.costs;
+        // A budget that is used up takes a third longer, for its own timer starts. Each level of
+        // groups below the root is updated after the task.
+        let more = match levels {
+            0 => hrtick_resched_ns / 3,
+            _ => Nanos::from(levels - 1).saturating_mul(tick_entity_ns),
+        };
+        let ns = if hrtick_resched_ns == 0 { 0 } else { hrtick_resched_ns.saturating_add(more) };
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
             self.extend_burst(cpu, ns);

@@ -166,6 +166,29 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }
 
+/// A switch picks at each level before it sets the timer, which updates each. Kernel 7.2: first
+/// slices of 0.734 ms, 0.738 to 0.745 in a group, 0.747 to 0.755 in a group of a group.
+#[test]
+fn a_slice_in_a_group_is_longer() {
+    let mut hogs = [1, 1, 2]
+        .map(|group| task("hog", SchedAttr { cgroup: CgroupId(group), ..nice(0) }, endless()));
+    let first = |hogs: &[TaskSpec]| {
+        let mut workload = Workload::new("slices", hogs.to_vec());
+        workload.cgroups.push(CgroupSpec::new("/g", CgroupId(0), 100));
+        workload.cgroups.push(CgroupSpec::new("/g/h", CgroupId(1), 100));
+        let (hrtick_ns, hrtick_resched_ns) = (21_000, 9_000);
+        let (tick_entity_ns, pick_entity_ns) = (3_000, 3_500);
+        let costs =
+            Costs { hrtick_ns, hrtick_resched_ns, tick_entity_ns, pick_entity_ns, ..Costs::ZERO };
+        turns("linux-7.2", &workload, costs, Some(MS))
+    };
+    assert_eq!(first(&hogs[..2]), "0A 0.729500B");
+    hogs[0].attr.cgroup = CgroupId(2);
+    assert_eq!(first(&hogs[..2]), "0A 0.736000B");
+    hogs[0].attr.cgroup = CgroupId(0);
+    assert_eq!(first(&hogs[..2]), "0A 0.723000B");
+}
+
 /// A budget that reclaims lasts longer than its timer's time, so the timer starts again.
 #[test]
 fn the_timer_of_a_budget_takes_time_whenever_it_starts() {

@@ -202,6 +202,8 @@ pub struct Core {
     pub timer_delay_ns: Nanos,
     /// What starting the timer of a slice takes on this machine (ns).
     pub hrtick_ns: Nanos,
+    /// As [`schedlab_model::Costs::pick_entity_ns`].
+    pub pick_entity_ns: Nanos,
     /// As [`schedlab_model::Costs::bpf_kinsn_ns`].
     pub bpf_kinsn_ns: Nanos,
     /// How long a task whose group has used its quota visits its CPU (ns).
@@ -297,6 +299,7 @@ impl Core {
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
             hrtick_ns: machine.costs.hrtick_ns,
+            pick_entity_ns: machine.costs.pick_entity_ns,
             bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,
             throttle_ns: machine.costs.throttle_ns,
             aligns_periods: machine.aligns_periods,

@@ -116,8 +116,10 @@ impl FairClass {
             }
             return;
         };
+        // A switch sets the timer when it has picked at each level.
+        let picks_ns = if runs { 0 } else { u64::from(self.ent(e).depth) * core.pick_entity_ns };
         if let Some(hrtick) = &mut self.hrtick {
-            Hrticks::start(hrtick, core, cpu, left, token(cpu));
+            Hrticks::start(hrtick, core, cpu, left.saturating_add(picks_ns), token(cpu));
         }
     }
 
