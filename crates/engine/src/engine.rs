@@ -113,14 +113,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let mut threads = Threads::of(&machine.threads, workload, usize::from(user.is_some()));
         if let Some(threads) = &mut threads {
             threads.come_first(&mut clock.events);
-            for arrival in &arrivals {
-                let group = workload.tasks[arrival.spec as usize].attr.cgroup;
-                threads.set_up(group, &workload.cgroups);
-            }
+            threads.set_up_all(&arrivals, workload);
         }
-        let mut objects = Objects::new(workload);
         for (index, arrival) in arrivals.iter().enumerate() {
-            objects.open_ends(arrival.spec);
             // A release after time 0 is the end of a sleep.
             let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
             let at = arrival.release_ns.saturating_add(delay_ns);
@@ -141,6 +136,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             core,
             stack,
             costs: machine.costs,
+            objects: Objects::new(workload, &arrivals),
             tasks: Tasks::new(workload, arrivals, u64::from(user.is_some())),
             threads: threads.map(Box::new),
             user,
@@ -148,7 +144,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             cpus: Cpus::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
-            objects,
             custody: Custody::new(config.watchdog_ns),
             outcome: SimOutcome::default(),
             watch: None,

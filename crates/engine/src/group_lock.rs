@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The locks of moves between control groups: `cgroup_mutex`, and around it that of the file to which
-//! a task writes (`kernfs_open_file`), which all tasks of a run have open together.
+//! The locks of moves between control groups: `cgroup_mutex`, and around it that of the file to
+//! which a task writes (`kernfs_open_file`), which all tasks of a run have open together.
 //!
 //! A move changes the queue of the running task half way, which requests a reschedule
-//! (`sched_move_task`). A task that then loses the CPU, often because its new group has less weight,
-//! keeps the locks until it runs again: until then no other task can move.
+//! (`sched_move_task`). A task that then loses the CPU, often because its new group has less
+//! weight, keeps the locks until it runs again: until then no other task can move.
 //!
-//! The locks are those of kernel/locking/mutex.c: an unlock wakes the first waiter, which tries again
-//! when it runs. A task that comes in between may take it first; once it has lost the lock so, the
-//! first waiter is handed it. Left out: spinning while the holder runs on another CPU, other users
-//! of the lock.
+//! The locks are those of kernel/locking/mutex.c: an unlock wakes the first waiter, which tries
+//! again when it runs. A task that comes in between may take it first. Once it has lost the lock
+//! so, the first waiter is handed it. Left out: spinning while the holder runs on another CPU,
+//! other users of the lock.
 
 use crate::engine::Engine;
 use crate::exec::Waiting;

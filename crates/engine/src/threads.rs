@@ -12,6 +12,7 @@ use crate::clock::{Due, EventQueue};
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
+use schedlab_model::arrivals::Arrival;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
@@ -36,7 +37,7 @@ struct Visit {
 #[derive(Clone, Copy, Debug, Default)]
 struct Populated {
     nr_tasks: u32,
-    /// Number of the tick before the last time that somebody was told of a change.
+    /// Number of the tick before the last time that the worker came for it, or will.
     told: Option<u64>,
 }
 
@@ -94,6 +95,14 @@ impl<'a> Threads<'a> {
     pub fn set_up(&mut self, group: CgroupId, groups: &[CgroupSpec]) {
         for group in with_parents(group, groups) {
             self.populated[group.index()].nr_tasks += 1;
+        }
+    }
+
+    /// All tasks that a launcher starts are set up.
+    pub fn set_up_all(&mut self, arrivals: &[Arrival], workload: &Workload) {
+        for arrival in arrivals {
+            let group = workload.tasks[arrival.spec as usize].attr.cgroup;
+            self.set_up(group, &workload.cgroups);
         }
     }
 

@@ -230,9 +230,9 @@ pub struct Costs {
     pub server_lead_fair_ns: Nanos,
     /// How much earlier it starts for each task of time 0 with policy FIFO or RR.
     pub server_lead_rt_ns: Nanos,
-    /// How long a CPU idles between the start of its fair server by a launcher and time 0, beside
-    /// the lead: kernels from 7.0 on start a server whose parameters are written. 0: servers start
-    /// with the first fair task.
+    /// How long a CPU idles between the start of its fair server by a launcher and time 0, in
+    /// addition to the lead: kernels from 7.0 on start a server whose parameters are written. 0:
+    /// servers start with the first fair task.
     pub server_idle_ns: Nanos,
     /// A search for tasks of other CPUs by one that is about to go idle, before its task has left.
     /// The next cost comes on top.
@@ -333,6 +333,100 @@ pub struct Costs {
     /// Reading a cache line of a task's structure, where the kernel reads one line for every task
     /// of a list: at an exit, and at a wait for children under Linux 2.4.
     pub task_line_ns: Nanos,
+}
+
+/// Defines the list of the costs' names, and the cost of each name.
+macro_rules! names_of_costs {
+    ($($name:ident),* $(,)?) => {
+        impl Costs {
+            /// Names of the costs, in the order of the fields. A costs file has one `name =
+            /// integer` per line.
+            pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] =
+                [$(stringify!($name)),*];
+
+            /// The cost called `name`, to be changed.
+            pub fn field_mut(&mut self, name: &str) -> Option<&mut Nanos> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+names_of_costs! {
+    context_switch_ns,
+    pick_entry_ns,
+    wakeup_ns,
+    timer_delay_ns,
+    timer_wakeup_ns,
+    timer_fair_ns,
+    preempt_check_ns,
+    class_timer_ns,
+    wakeup_switch_ns,
+    put_fair_ns,
+    queue_entity_ns,
+    block_ns,
+    block_deadline_ns,
+    block_switch_ns,
+    preempt_switch_ns,
+    repick_ns,
+    block_entity_ns,
+    pick_entity_ns,
+    idle_exit_ns,
+    idle_tick_ns,
+    migration_ns,
+    migration_llc_ns,
+    tick_ns,
+    tick_resched_ns,
+    tick_entity_ns,
+    tick_rt_ns,
+    hrtick_ns,
+    hrtick_resched_ns,
+    throttle_ns,
+    server_refill_ns,
+    server_lead_ns,
+    server_lead_fair_ns,
+    server_lead_rt_ns,
+    server_idle_ns,
+    newidle_ns,
+    newidle_cpu_ns,
+    bpf_kinsn_ns,
+    fork_ns,
+    first_fork_ns,
+    fork_after_ns,
+    fork_copy_ns,
+    fork_switch_ns,
+    fork_held_ns,
+    exit_held_ns,
+    join_ns,
+    reap_ns,
+    task_start_ns,
+    release_ns,
+    release_deadline_ns,
+    child_start_ns,
+    exit_ns,
+    exit_after_ns,
+    set_attr_ns,
+    set_attr_after_ns,
+    group_move_ns,
+    group_lock_ns,
+    group_move_after_ns,
+    group_change_ns,
+    cpu_max_ns,
+    cpu_max_switch_ns,
+    syscall_ns,
+    futex_ns,
+    pi_wait_ns,
+    pi_acquire_ns,
+    pi_unlock_ns,
+    pipe_ns,
+    socket_ns,
+    lock_hold_ns,
+    lock_transfer_ns,
+    channel_transfer_ns,
+    task_line_ns,
 }
 
 impl Costs {
@@ -501,82 +595,6 @@ impl Costs {
         task_line_ns: 0,
     };
 
-    /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
-    /// line.
-    pub const NAMES: [&'static str; 71] = [
-        "context_switch_ns",
-        "pick_entry_ns",
-        "wakeup_ns",
-        "timer_delay_ns",
-        "timer_wakeup_ns",
-        "timer_fair_ns",
-        "preempt_check_ns",
-        "class_timer_ns",
-        "wakeup_switch_ns",
-        "put_fair_ns",
-        "queue_entity_ns",
-        "block_ns",
-        "block_deadline_ns",
-        "block_switch_ns",
-        "preempt_switch_ns",
-        "repick_ns",
-        "block_entity_ns",
-        "pick_entity_ns",
-        "idle_exit_ns",
-        "idle_tick_ns",
-        "migration_ns",
-        "migration_llc_ns",
-        "tick_ns",
-        "tick_resched_ns",
-        "tick_entity_ns",
-        "tick_rt_ns",
-        "hrtick_ns",
-        "hrtick_resched_ns",
-        "throttle_ns",
-        "server_refill_ns",
-        "server_lead_ns",
-        "server_lead_fair_ns",
-        "server_lead_rt_ns",
-        "server_idle_ns",
-        "newidle_ns",
-        "newidle_cpu_ns",
-        "bpf_kinsn_ns",
-        "fork_ns",
-        "first_fork_ns",
-        "fork_after_ns",
-        "fork_copy_ns",
-        "fork_switch_ns",
-        "fork_held_ns",
-        "exit_held_ns",
-        "join_ns",
-        "reap_ns",
-        "task_start_ns",
-        "release_ns",
-        "release_deadline_ns",
-        "child_start_ns",
-        "exit_ns",
-        "exit_after_ns",
-        "set_attr_ns",
-        "set_attr_after_ns",
-        "group_move_ns",
-        "group_lock_ns",
-        "group_move_after_ns",
-        "group_change_ns",
-        "cpu_max_ns",
-        "cpu_max_switch_ns",
-        "syscall_ns",
-        "futex_ns",
-        "pi_wait_ns",
-        "pi_acquire_ns",
-        "pi_unlock_ns",
-        "pipe_ns",
-        "socket_ns",
-        "lock_hold_ns",
-        "lock_transfer_ns",
-        "channel_transfer_ns",
-        "task_line_ns",
-    ];
-
     /// Costs that are caused by memory, not by instructions. A faster clock does not reduce them.
     pub const OF_MEMORY: [&'static str; 6] = [
         "pick_entry_ns",
@@ -615,84 +633,6 @@ impl Costs {
     /// Whether the searches of CPUs that are about to go idle take time.
     pub const fn has_newidle(&self) -> bool {
         self.newidle_ns > 0 || self.newidle_cpu_ns > 0
-    }
-
-    /// The cost called `name`, to be changed.
-    pub fn field_mut(&mut self, name: &str) -> Option<&mut Nanos> {
-        Some(match name {
-            "context_switch_ns" => &mut self.context_switch_ns,
-            "pick_entry_ns" => &mut self.pick_entry_ns,
-            "wakeup_ns" => &mut self.wakeup_ns,
-            "timer_delay_ns" => &mut self.timer_delay_ns,
-            "timer_wakeup_ns" => &mut self.timer_wakeup_ns,
-            "timer_fair_ns" => &mut self.timer_fair_ns,
-            "preempt_check_ns" => &mut self.preempt_check_ns,
-            "class_timer_ns" => &mut self.class_timer_ns,
-            "wakeup_switch_ns" => &mut self.wakeup_switch_ns,
-            "put_fair_ns" => &mut self.put_fair_ns,
-            "queue_entity_ns" => &mut self.queue_entity_ns,
-            "block_ns" => &mut self.block_ns,
-            "block_deadline_ns" => &mut self.block_deadline_ns,
-            "block_switch_ns" => &mut self.block_switch_ns,
-            "preempt_switch_ns" => &mut self.preempt_switch_ns,
-            "repick_ns" => &mut self.repick_ns,
-            "block_entity_ns" => &mut self.block_entity_ns,
-            "pick_entity_ns" => &mut self.pick_entity_ns,
-            "idle_exit_ns" => &mut self.idle_exit_ns,
-            "idle_tick_ns" => &mut self.idle_tick_ns,
-            "migration_ns" => &mut self.migration_ns,
-            "migration_llc_ns" => &mut self.migration_llc_ns,
-            "tick_ns" => &mut self.tick_ns,
-            "tick_resched_ns" => &mut self.tick_resched_ns,
-            "tick_entity_ns" => &mut self.tick_entity_ns,
-            "tick_rt_ns" => &mut self.tick_rt_ns,
-            "hrtick_ns" => &mut self.hrtick_ns,
-            "hrtick_resched_ns" => &mut self.hrtick_resched_ns,
-            "throttle_ns" => &mut self.throttle_ns,
-            "server_refill_ns" => &mut self.server_refill_ns,
-            "server_lead_ns" => &mut self.server_lead_ns,
-            "server_lead_fair_ns" => &mut self.server_lead_fair_ns,
-            "server_lead_rt_ns" => &mut self.server_lead_rt_ns,
-            "server_idle_ns" => &mut self.server_idle_ns,
-            "newidle_ns" => &mut self.newidle_ns,
-            "newidle_cpu_ns" => &mut self.newidle_cpu_ns,
-            "bpf_kinsn_ns" => &mut self.bpf_kinsn_ns,
-            "fork_ns" => &mut self.fork_ns,
-            "first_fork_ns" => &mut self.first_fork_ns,
-            "fork_after_ns" => &mut self.fork_after_ns,
-            "fork_copy_ns" => &mut self.fork_copy_ns,
-            "fork_switch_ns" => &mut self.fork_switch_ns,
-            "fork_held_ns" => &mut self.fork_held_ns,
-            "exit_held_ns" => &mut self.exit_held_ns,
-            "join_ns" => &mut self.join_ns,
-            "reap_ns" => &mut self.reap_ns,
-            "task_start_ns" => &mut self.task_start_ns,
-            "release_ns" => &mut self.release_ns,
-            "release_deadline_ns" => &mut self.release_deadline_ns,
-            "child_start_ns" => &mut self.child_start_ns,
-            "exit_ns" => &mut self.exit_ns,
-            "exit_after_ns" => &mut self.exit_after_ns,
-            "set_attr_ns" => &mut self.set_attr_ns,
-            "set_attr_after_ns" => &mut self.set_attr_after_ns,
-            "group_move_ns" => &mut self.group_move_ns,
-            "group_lock_ns" => &mut self.group_lock_ns,
-            "group_move_after_ns" => &mut self.group_move_after_ns,
-            "group_change_ns" => &mut self.group_change_ns,
-            "cpu_max_ns" => &mut self.cpu_max_ns,
-            "cpu_max_switch_ns" => &mut self.cpu_max_switch_ns,
-            "syscall_ns" => &mut self.syscall_ns,
-            "futex_ns" => &mut self.futex_ns,
-            "pi_wait_ns" => &mut self.pi_wait_ns,
-            "pi_acquire_ns" => &mut self.pi_acquire_ns,
-            "pi_unlock_ns" => &mut self.pi_unlock_ns,
-            "pipe_ns" => &mut self.pipe_ns,
-            "socket_ns" => &mut self.socket_ns,
-            "lock_hold_ns" => &mut self.lock_hold_ns,
-            "lock_transfer_ns" => &mut self.lock_transfer_ns,
-            "channel_transfer_ns" => &mut self.channel_transfer_ns,
-            "task_line_ns" => &mut self.task_line_ns,
-            _ => return None,
-        })
     }
 
     /// The cost called `name`.

@@ -45,6 +45,7 @@ use crate::step::Next;
 use channel::{Channel, ChannelEnds};
 use mutex::Mutex;
 use queue::WaitQueue;
+use schedlab_model::arrivals::Arrival;
 use schedlab_model::{
     CpuId, EventKind, ObjectId, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
 };
@@ -110,7 +111,7 @@ pub(crate) struct Shared {
 
 impl Objects {
     /// The objects of `workload` in their initial state.
-    pub fn new(workload: &Workload) -> Self {
+    pub fn new(workload: &Workload, arrivals: &[Arrival]) -> Self {
         let state = |kind: ObjectKind| match kind {
             ObjectKind::Mutex { protocol } => Object::Mutex(Mutex::new(protocol)),
             ObjectKind::Condvar => Object::Condvar(WaitQueue::default()),
@@ -128,11 +129,13 @@ impl Objects {
         let joins = |op: &Op| matches!(op, Op::Join { .. });
         let objects: Vec<Object> =
             workload.objects.iter().map(|object| state(object.kind)).collect();
-        Self {
+        let mut all = Self {
             ends: ChannelEnds::of(workload, &objects),
             objects,
             joins_one: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
-        }
+        };
+        arrivals.iter().for_each(|arrival| all.open_ends(arrival.spec));
+        all
     }
 
     fn mutex(&mut self, id: ObjectId) -> &mut Mutex {
