@@ -6,7 +6,9 @@
 
 use crate::Inputs;
 use crate::visible::Visible;
-use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, Simulation, simulate};
+use schedlab_engine::{
+    BlockedTask, Observer, SimConfig, SimError, SimOutcome, Simulation, simulate,
+};
 use schedlab_metrics::totals::settle;
 use schedlab_metrics::{ModelCounters, RunTotals};
 use schedlab_model::machine::SMT_SPEED_FULL;
@@ -423,15 +425,24 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
     let notes = outcome.notes.iter();
     warnings.extend(notes.map(|(code, text)| Warning { code: (*code).into(), text: text.clone() }));
     if !outcome.blocked.is_empty() {
-        let named: Vec<String> =
-            outcome.blocked.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-        let more = match outcome.blocked.len().saturating_sub(NAMED_MAX) {
-            0 => String::new(),
-            count => format!("; and {count} more"),
-        };
-        warnings.push(Warning::deadlock_simulated(&format!("{}{more}", named.join("; "))));
+        let named = some_of(&outcome.blocked, ToString::to_string);
+        warnings.push(Warning::deadlock_simulated(&named));
+    }
+    if !outcome.cut_off.is_empty() {
+        let named = |one: &BlockedTask| format!("{} {}", one.task, one.object);
+        warnings.push(Warning::channel_closed(&some_of(&outcome.cut_off, named)));
     }
     warnings
+}
+
+/// The names of the first tasks, and how many more there are.
+fn some_of(tasks: &[BlockedTask], name: impl Fn(&BlockedTask) -> String) -> String {
+    let named: Vec<String> = tasks.iter().take(NAMED_MAX).map(name).collect();
+    let more = match tasks.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        count => format!("; and {count} more"),
+    };
+    named.join("; ") + &more
 }
 
 impl Schedulers for SimLane {

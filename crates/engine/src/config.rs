@@ -41,6 +41,8 @@ pub struct SimOutcome {
     pub nr_events: u64,
     /// Tasks that still waited when nothing more could happen before the run's end.
     pub blocked: Vec<BlockedTask>,
+    /// Tasks whose program ended early: nobody had the other end of their channel open any more.
+    pub cut_off: Vec<BlockedTask>,
     /// Interrupts of the machine's sources, on busy and idle CPUs.
     pub nr_interrupts: u64,
     /// Time that they took (ns).

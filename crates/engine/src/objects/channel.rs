@@ -22,6 +22,7 @@
 
 use super::Object;
 use super::queue::WaitQueue;
+use super::stuck::{BlockedTask, READS_FROM, WRITES_TO};
 use crate::engine::Engine;
 use crate::step::Next;
 use schedlab_model::objects::PIPE_ATOMIC_BYTES;
@@ -172,7 +173,9 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// A transfer of `task` fails for good: its program ends.
-    fn ends_early(&mut self, cpu: CpuId, task: TaskId) -> Next {
+    fn ends_early(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, act: &'static str) -> Next {
+        let (name, object) = (self.tasks[task].name.clone(), self.object_name(id));
+        self.outcome.cut_off.push(BlockedTask { task: name, act, object, holder: None });
         while let Some(mutex) = self.shared(task).held.last().copied() {
             self.release_mutex(cpu, task, mutex);
         }
@@ -192,7 +195,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let channel = self.objects.channel(id);
         if channel.nr_readers == 0 {
-            return self.ends_early(cpu, task);
+            return self.ends_early(cpu, task, id, WRITES_TO);
         }
         let was_empty = channel.bytes == 0;
         debug_assert!(bytes > 0 || !retried, "task {task} is woken to send nothing to {id}");
@@ -294,7 +297,7 @@ impl<S: TraceSink> Engine<'_, S> {
             while self.wake_writer(cpu, task, id, true) && !is_pipe {}
         }
         if taken < bytes && self.objects.channel(id).nr_writers == 0 {
-            return self.ends_early(cpu, task);
+            return self.ends_early(cpu, task, id, READS_FROM);
         }
         if taken < bytes {
             if taken > 0 {

@@ -7,7 +7,11 @@ use crate::exec::Waiting;
 use schedlab_model::{ObjectId, TaskId, TraceSink};
 use std::fmt;
 
-/// A task that waits for ever.
+/// What a task does with a channel.
+pub(super) const READS_FROM: &str = "reads from";
+pub(super) const WRITES_TO: &str = "writes to";
+
+/// A task that waits for ever, or would.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockedTask {
     /// Its name.
@@ -55,7 +59,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    fn object_name(&self, id: ObjectId) -> String {
+    pub(super) fn object_name(&self, id: ObjectId) -> String {
         match self.workload.objects.get(id.index()) {
             Some(object) => format!("{} {:?}", object.kind.name(), object.name),
             None => {
@@ -71,10 +75,8 @@ impl<S: TraceSink> Engine<'_, S> {
                 let holder = mutex.holder.map(|holder| self.tasks[holder].name.clone());
                 ("waits for", holder)
             }
-            Some(Object::Channel(channel)) if channel.readers.contains(task) => {
-                ("reads from", None)
-            }
-            Some(Object::Channel(_)) => ("writes to", None),
+            Some(Object::Channel(channel)) if channel.readers.contains(task) => (READS_FROM, None),
+            Some(Object::Channel(_)) => (WRITES_TO, None),
             _ => ("waits for", None),
         }
     }

@@ -242,5 +242,7 @@ fn a_task_ends_with_the_other_end_of_its_channel() {
             writes,
         );
         assert_eq!((exit_ms(&done, "first"), exit_ms(&done, "second")), (4, 4));
+        let cut_off: Vec<&str> = done.outcome.cut_off.iter().map(|one| one.act).collect();
+        assert_eq!(cut_off, ["writes to"]);
     }
 }
