@@ -90,9 +90,10 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         class.is_changed_by(&self.core, task, attr)
     }
 
-    /// What the step `op` takes before the first change of the attributes of `task`, or before it
-    /// waits for another move to end.
-    pub(crate) fn set_attr_ns(&mut self, task: TaskId, op: u32) -> Nanos {
+    /// Begins the step `op`: a move of `task` to another group takes its locks, if they are free.
+    /// Returns how long it is until the first change of attributes, or until the task sleeps
+    /// because another one holds a lock.
+    pub(crate) fn begin_set_attr_ns(&mut self, task: TaskId, op: u32) -> Nanos {
         match self.attr_of(task, op) {
             Some(attr) if attr.cgroup != self.core.task(task).attr.cgroup => {
                 let Costs { group_move_ns, group_lock_ns, block_ns, .. } = self.costs;

@@ -201,7 +201,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Fork { task: spec } => self.fork(cpu, task, spec),
             Step::JoinAll if self.pays_first(task, step) => Next::Call,
             Step::JoinAll => self.wait_for_all(cpu, task),
-            Step::SetAttr(op) => match self.set_attr_ns(task, op) {
+            Step::SetAttr(op) => match self.begin_set_attr_ns(task, op) {
                 0 => self.sets_attr(cpu, task, op),
                 ns => self.call_first(task, ns, step),
             },

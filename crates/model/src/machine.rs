@@ -258,7 +258,8 @@ pub struct Costs {
     /// The first part of `fork_ns`, in which a kernel that is not preemptible passes no point at
     /// which it might sleep.
     pub fork_held_ns: Nanos,
-    /// The same of `exit_ns`: the part before `exit_after_ns`.
+    /// The part of `exit_ns` just before `exit_after_ns`. A kernel that is not preemptible passes
+    /// no point there at which it might sleep.
     pub exit_held_ns: Nanos,
     /// Waiting for children: what the call takes in addition to `syscall_ns`.
     pub join_ns: Nanos,
