@@ -109,7 +109,7 @@ pub(crate) const ATTR_KEYS: [&str; 11] = [
 ];
 
 /// Keys of older or other grammars that are refused, and what to do.
-const REFUSED: [(&str, &str); 9] = [
+const REFUSED: [(&str, &str); 10] = [
     ("external_workload", "schedlab runs no code of other programs: write what it does as events"),
     ("exec", OLD_GRAMMAR),
     ("exec jitter", OLD_GRAMMAR),
@@ -119,6 +119,7 @@ const REFUSED: [(&str, &str); 9] = [
     ("use_runtime", "this old key is not supported: write `runtime` instead of `run`"),
     ("membind_nodes", "the key is called `nodes_membind`"),
     ("cgroup", "the key is called `taskgroup`"),
+    ("nice", "the key is called `priority`: that of SCHED_OTHER is the nice value, -20 to 19"),
 ];
 const OLD_GRAMMAR: &str = "this is the grammar of rt-app before events (2014): write `run`, \
                            `timer`, `lock` and the other events in their order";
