@@ -94,6 +94,7 @@ fn what_cannot_be_kept_is_refused_by_name() {
         ("exec", "rt-app before events"),
         ("lock_order", "rt-app before events"),
         ("use_runtime", "write `runtime`"),
+        ("nice", "called `priority`"),
     ] {
         // Before anything else that is wrong.
         let text = task(&format!("\"policy\": \"SCHED_DEADLINE\", \"{key}\": 1"));
