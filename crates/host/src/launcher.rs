@@ -168,7 +168,6 @@ impl Launcher<'_> {
         if !sets_late {
             self.set_attributes(count)?;
         }
-        self.let_exits_pass()?;
         let is_planned = self.plan_zero();
         let knows_plan = self.call_roll(count)? && is_planned;
         if self.outruns {
@@ -386,9 +385,9 @@ impl Launcher<'_> {
     /// setup, which decides who is first after the release. Returns false if it gave up, on a busy
     /// machine.
     fn call_roll(&self, count: u32) -> Result<bool, Stop> {
-        const LOOK_NS: u64 = 50_000;
         const LOOK_NS_MAX: u64 = 4_000_000;
-        let deadline = sys::monotonic_ns() + ROLL_LIMIT_NS;
+        let calm = self.calm_of_roll(count);
+        let deadline = sys::monotonic_ns() + ROLL_LIMIT_NS + u64::from(count) * calm.before_ns;
         for index in 0..count {
             let slot = self.memory.slot(index);
             let (pid, spec) = self.who(index);
@@ -396,11 +395,12 @@ impl Launcher<'_> {
                 // The kernel refuses this to tasks of SCHED_DEADLINE, which need all CPUs.
                 let _ = sys::sched_setaffinity(pid, &self.last_cpu(spec));
             }
+            self.pause(calm.before_ns)?;
             // It finds that it is not released.
             sys::futex_wake(&slot.go, 1);
             // Looking takes the CPU from the task: one in nested groups, looked at every 50 us, did
             // not get to sleep within a second.
-            let mut look_ns = LOOK_NS;
+            let mut look_ns = calm.look_ns;
             while !procfs::is_sleeping(pid) {
                 if sys::monotonic_ns() > deadline {
                     self.let_go(pid, spec)?;

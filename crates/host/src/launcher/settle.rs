@@ -5,8 +5,9 @@
 //! - A kernel prefers the CPUs where a task has been. Until the roll call is over every task uses
 //!   only the last of its CPUs, where the launcher is, as in the simulator. Otherwise its first CPU
 //!   would be where the setup happened to fork and wake it.
-//! - Threads of the kernel that follow the setup's exits (RCU's) are done before the roll call. A
-//!   task that sleeps while they wait keeps a lag, which then decides who is first.
+//! - Threads of the kernel that follow the setup's exits (RCU's) are done before the roll call, and
+//!   before each task in it: looking whether a task sleeps gives RCU's thread work for some ticks.
+//!   A task that sleeps while they wait keeps a lag, which then decides who is first.
 //! - Policies are set after the roll call, at which each task goes to sleep alone and so leaves its
 //!   queue without a lag. A real-time task would keep the one of its setup.
 //! - CFS (to 6.5) keeps the virtual runtime of a sleeper, and lets it begin at most half a latency
@@ -32,8 +33,20 @@ use crate::{machine, sys};
 use schedlab_model::CpuMask;
 use schedlab_model::kernel::KernelVersion;
 
-/// Time (ns) in which the kernel's threads finish what exits have left to them: some ticks.
-const EXITS_NS: u64 = 60_000_000;
+/// Time (ns) in which the kernel's threads finish what exits and closed files have left to them:
+/// some ticks.
+const FINISH_NS: u64 = 60_000_000;
+
+/// The longest time (ns) that a roll call waits for this: half of the calm before a run.
+const FINISH_NS_MAX: u64 = 6_000_000_000;
+
+/// How a roll call keeps out of the way of a task.
+pub(super) struct RollCalm {
+    /// Time (ns) before a task is called, in which the kernel's threads finish.
+    pub(super) before_ns: u64,
+    /// Time (ns) until the first look at a task that was called. A look takes the CPU from it.
+    pub(super) look_ns: u64,
+}
 
 /// CPU time (ns) of the process in each group: more than half of the latency of a CPU (6 ms).
 const OUTRUN_NS: u64 = 5_000_000;
@@ -145,9 +158,14 @@ impl Launcher<'_> {
         set.map_err(|error| self.failed_task(spec, &format!("setting its CPUs: {error}")))
     }
 
-    /// Waits until nothing is left to do for exits, if the pace asks for calm.
-    pub(super) fn let_exits_pass(&self) -> Result<(), Stop> {
-        if self.plan.pace.calm_ns > 0 { self.pause(EXITS_NS) } else { Ok(()) }
+    /// How the roll call of `count` tasks keeps out of their way: if the pace asks for calm, nothing
+    /// is left for the kernel's threads when a task runs, and it sleeps before the first look.
+    pub(super) fn calm_of_roll(&self, count: u32) -> RollCalm {
+        if self.plan.pace.calm_ns == 0 {
+            return RollCalm { before_ns: 0, look_ns: 50_000 };
+        }
+        let before_ns = FINISH_NS.min(FINISH_NS_MAX / u64::from(count.max(1)));
+        RollCalm { before_ns, look_ns: 1_000_000 }
     }
 
     /// Whether queues move on from the tasks: the pace asks for calm and the kernel has CFS.
