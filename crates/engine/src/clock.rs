@@ -9,8 +9,6 @@ use std::collections::BinaryHeap;
 pub enum Due {
     /// The launcher releases arrival number n.
     Release(u32),
-    /// A task that was released becomes runnable only now.
-    Begin(TaskId),
     /// The launcher wakes the next task of time 0.
     Launch,
     /// A sleeping or blocked task wakes.
@@ -35,11 +33,7 @@ pub enum Due {
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
-            Self::Release(_)
-            | Self::Begin(_)
-            | Self::Launch
-            | Self::Wake(_)
-            | Self::WakeTaken(_) => 0,
+            Self::Release(_) | Self::Launch | Self::Wake(_) | Self::WakeTaken(_) => 0,
             Self::ClassTimer { .. }
             | Self::ReturnToUser(_)
             | Self::LockTaken(_)
@@ -191,7 +185,7 @@ impl EventQueue {
     pub fn wakes_somebody(&self) -> bool {
         let wakes = |due: &Due| {
             let taken = matches!(due, Due::Wake(_) | Due::WakeTaken(_));
-            taken || matches!(due, Due::Release(_) | Due::Begin(_) | Due::Launch)
+            taken || matches!(due, Due::Release(_) | Due::Launch)
         };
         self.all().any(wakes)
     }

@@ -234,6 +234,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.walks.is_some()
             || self.jitter.is_some()
             || self.costs.release_ns > 0
+            || self.costs.release_deadline_ns > 0
             || self.stack.idle_watchers != 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());
@@ -314,7 +315,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         while let Some(due) = self.clock.events.pop_at(now) {
             match due {
                 Due::Release(index) => self.release(index),
-                Due::Begin(task) => self.begin_released(task, false),
                 Due::Launch => self.launch(),
                 Due::Wake(task) => self.wake_from_event(task),
                 Due::ClassTimer { class, token } => {

@@ -7,6 +7,8 @@
 //! numbers (futex_wake in kernel/futex/waitwake.c). A CPU that was idle for the first task is busy
 //! for the next one, so the order decides where tasks begin.
 //!
+//! On one CPU it has woken all others before time 0, and wakes those of SCHED_DEADLINE after the tick.
+//!
 //! A task of SCHED_DEADLINE preempts the launcher: at the end of the call that wakes all of a word,
 //! or at once if the preemption model lets calls be preempted. The launcher goes on where it runs
 //! next, which may be another CPU.
@@ -28,11 +30,24 @@ pub struct Launch {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
+    /// Whether `task` of time 0 waits for the launcher. On one CPU only those of SCHED_DEADLINE do:
+    /// it has woken the others before.
+    pub(crate) fn awaits_launch(&self, task: TaskId) -> bool {
+        let Costs { release_ns, release_deadline_ns, .. } = self.costs;
+        release_ns > 0 || release_deadline_ns > 0 && self.is_deadline(task)
+    }
+
+    fn is_deadline(&self, task: TaskId) -> bool {
+        self.core.task(task).attr.policy == Policy::Deadline
+    }
+
     /// A task of time 0 waits for the launcher.
     pub(crate) fn await_launch(&mut self, task: TaskId) {
         if self.launch.waiting.is_empty() {
-            self.launch.deadline_first = self.core.task(task).attr.policy == Policy::Deadline;
-            self.clock.events.push(self.costs.release_ns, Due::Launch);
+            let Costs { release_ns, release_deadline_ns, .. } = self.costs;
+            self.launch.deadline_first = self.is_deadline(task);
+            let first_ns = if release_ns > 0 { release_ns } else { release_deadline_ns };
+            self.clock.events.push(first_ns, Due::Launch);
         }
         self.launch.waiting.push(task);
     }
@@ -50,11 +65,15 @@ impl<S: TraceSink> Engine<'_, S> {
             _ => self.set_up_on(&self.core.cpus),
         };
         let Some(task) = self.next_to_launch() else { return };
+        if self.costs.release_ns == 0 && self.launch.waiting.is_empty() {
+            // What follows is in `release_deadline_ns`, and in the launcher's visit at time 0.
+            return self.begin_released(task, false);
+        }
         self.start_released(task, this_cpu);
         self.interrupt_returns(this_cpu);
         let took_ns = self.launch_took(task, this_cpu);
-        let is_deadline = |task: TaskId| self.core.task(task).attr.policy == Policy::Deadline;
-        let goes_on = (self.launch.waiting.iter()).any(|o| is_deadline(*o) == is_deadline(task));
+        let is_deadline = self.is_deadline(task);
+        let goes_on = self.launch.waiting.iter().any(|o| self.is_deadline(*o) == is_deadline);
         if self.core.rq(this_cpu).curr.is_some() {
             self.extend_burst(this_cpu, took_ns);
             self.cpus.kernel_mode.stay(this_cpu, self.core.now, took_ns, goes_on);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
-use crate::clock::Due;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
@@ -10,7 +9,7 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{
-    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, Step, TaskId, TraceSink,
+    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Release, Step, TaskId, TraceSink,
 };
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
@@ -34,16 +33,10 @@ impl<S: TraceSink> Engine<'_, S> {
         self.charge(task, self.costs.task_start_ns);
         let release_ns = self.tasks.release_ns(index);
         self.tasks[task].timers.fill(release_ns);
-        if release_ns == 0 && self.costs.release_ns > 0 {
+        if release_ns == 0 && self.awaits_launch(task) {
             self.await_launch(task);
-            return;
-        }
-        let policy = self.core.task(task).attr.policy;
-        match self.costs.release_deadline_ns {
-            late_ns @ 1.. if release_ns == 0 && policy == Policy::Deadline => {
-                self.clock.events.push(late_ns, Due::Begin(task));
-            }
-            _ => self.begin_released(task, release_ns > 0),
+        } else {
+            self.begin_released(task, release_ns > 0);
         }
     }
 

@@ -59,14 +59,16 @@ fn real_time_tasks_come_first_and_those_of_a_word_together() {
 }
 
 /// The wake-ups, and which CPUs the tasks come to, of two tasks of SCHED_DEADLINE and a fair one on
-/// three CPUs.
-fn preempted_launch(preempt: Preempt) -> Vec<String> {
+/// this many CPUs.
+fn preempted_launch(preempt: Preempt, nr_cpus: u32) -> Vec<String> {
     let soon = DeadlineParams { deadline_ns: 5 * MS, ..deadline().deadline };
     let attrs = [deadline(), SchedAttr { deadline: soon, ..deadline() }, nice(0)];
     let tasks = attrs.iter().map(|attr| task("a", *attr, bursts(1, MS / 10, MS))).collect();
     let workload = Workload::new("launch", tasks);
-    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 3);
-    let costs = Costs { release_ns: 20_000, wakeup_ns: 8_000, ..Costs::ZERO };
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), nr_cpus);
+    // On one CPU the fair task is awake at time 0.
+    let release_ns = if nr_cpus > 1 { 20_000 } else { 0 };
+    let costs = Costs { release_ns, release_deadline_ns: 30_000, wakeup_ns: 8_000, ..Costs::ZERO };
     let threads = vec![KernelThread {
         name: "launcher".into(),
         run_ns: 60_000,
@@ -103,6 +105,26 @@ fn a_deadline_task_preempts_the_launcher() {
         ),
     ];
     for (preempt, told) in expected {
-        assert_eq!(preempted_launch(preempt).join(", "), told, "{preempt:?}");
+        assert_eq!(preempted_launch(preempt, 3).join(", "), told, "{preempt:?}");
+    }
+}
+
+/// On one CPU it wakes them after the tick: in one call, or the second when it has the CPU again.
+#[test]
+fn a_deadline_task_preempts_the_launcher_on_one_cpu() {
+    let expected = [
+        (
+            Preempt::Voluntary,
+            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 46us wakes 2, 46us 2 on 0, 146us 1 on 0, \
+             246us 0 on 0, 276us 3 on 0",
+        ),
+        (
+            Preempt::Full,
+            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 30us 1 on 0, 130us 0 on 0, 154us wakes 2, \
+             154us 2 on 0, 254us 0 on 0, 300us 3 on 0",
+        ),
+    ];
+    for (preempt, told) in expected {
+        assert_eq!(preempted_launch(preempt, 1).join(", "), told, "{preempt:?}");
     }
 }
