@@ -81,6 +81,8 @@ pub(crate) struct Engine<'a, S> {
     /// Whether there is an observer or an agent, locks or exits cost time, or a class watches idle
     /// CPUs. Most runs have none of these, so one test per reschedule suffices.
     pub has_followers: bool,
+    /// Whether a switch takes more than the plain cost from some tasks, or after some others.
+    pub has_switch_costs: bool,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
@@ -151,6 +153,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             tells_vruntime,
             tells_queues,
             has_followers: false,
+            has_switch_costs: false,
         }
     }
 
@@ -236,6 +239,16 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.costs.release_ns > 0
             || self.costs.release_deadline_ns > 0
             || self.stack.idle_watchers != 0;
+        let costs = &self.costs;
+        self.has_switch_costs = costs.pick_entity_ns > 0
+            || costs.fork_copy_ns > 0
+            || costs.fork_switch_ns > 0
+            || costs.preempt_switch_ns > 0
+            || costs.block_switch_ns > 0
+            || costs.server_refill_ns > 0
+            || costs.wakeup_switch_ns > 0
+            || self.core.hrtick_ns > 0
+            || self.core.throttle_ns > 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());
         }

@@ -95,8 +95,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// between the two is charged to the next task, not to the one that runs meanwhile.
     #[inline(always)]
     fn at_clock<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let Some(at) = self.core.work.clock_stopped else { return work(self) };
-        let now = std::mem::replace(&mut self.core.now, at);
+        // Written without a branch: with one there are two copies of the work, and calls to them.
+        let now = self.core.now;
+        self.core.now = self.core.work.clock_stopped.unwrap_or(now);
         let result = work(self);
         self.core.now = now;
         result
@@ -287,18 +288,24 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }
+        if self.has_switch_costs {
+            self.core.work.leave_ns = self.leave_cost(prev, next, out);
+        }
+        self.switch_in(cpu, next, prev.is_none());
+        self.core.work.leave_ns = 0;
+    }
+
+    /// What a switch takes beyond a plain one because of the task that leaves.
+    #[inline(never)]
+    fn leave_cost(&mut self, prev: Option<TaskId>, next: TaskId, out: SwitchOut) -> Nanos {
         let leave_ns = match out {
             SwitchOut::Idle => 0,
             SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
             _ => self.costs.block_switch_ns,
         };
-        let mut leave_ns = leave_ns.saturating_add(self.server_cost());
-        if prev.is_some_and(|prev| self.tasks[prev].must_move) {
-            leave_ns = leave_ns.saturating_add(self.stopper_ns());
-        }
-        self.core.work.leave_ns = leave_ns;
-        self.switch_in(cpu, next, prev.is_none());
-        self.core.work.leave_ns = 0;
+        let moves = prev.is_some_and(|prev| self.tasks[prev].must_move);
+        let stopper_ns = if moves { self.stopper_ns() } else { 0 };
+        leave_ns.saturating_add(self.server_cost()).saturating_add(stopper_ns)
     }
 
     /// What a CPU does to move its running task away: it switches to the thread that moves it.
@@ -323,9 +330,6 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.cpus.cold_caches.is_some() {
             self.caches_used(cpu, prev);
         }
-        self.at_clock(|engine| {
-            engine.account(cpu, prev);
-        });
         let t = &mut self.core.tasks[prev.index()];
         debug_assert_eq!(out == SwitchOut::Dead, t.state == TaskState::Dead);
         if out.is_voluntary() {
@@ -335,6 +339,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let class = t.class;
         self.at_clock(|engine| {
+            engine.account(cpu, prev);
             let (class, core) = engine.class(class);
             class.put_prev_task(core, cpu, prev, next);
         });
@@ -379,11 +384,8 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let mut cost = self.switch_cost(cpu, from_idle);
-        if self.costs.pick_entity_ns > 0 {
-            let below = Nanos::from(self.levels_of(next).saturating_sub(1));
-            let is_woken = std::mem::take(&mut self.tasks[next].is_woken);
-            let nr = if is_woken && !from_idle { 2 * below } else { below };
-            cost = cost.saturating_add(nr.saturating_mul(self.costs.pick_entity_ns));
+        if self.has_switch_costs {
+            cost = cost.saturating_add(self.pick_cost(next, from_idle));
         }
         let exec = &mut self.tasks[next];
         debug_assert_eq!(exec.waiting, Waiting::No, "task {next} runs while it waits");
@@ -393,11 +395,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if has_run && last != cpu.0 {
             cost += self.migration_cost(cpu, next, last);
         }
-        if !has_run && self.costs.fork_copy_ns > 0 {
-            self.copies_first(next);
-        }
-        if has_run && self.costs.fork_switch_ns > 0 {
-            self.copies_rseq(next);
+        if self.has_switch_costs {
+            self.copies_pages(next, has_run);
         }
         let refill = match self.cpus.cold_caches {
             Some(_) => self.refill_caches(cpu, CpuId(last), next),
@@ -414,17 +413,45 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.work.bpf_insns > 0 {
             self.lose_class_cost(cpu);
         }
-        if self.core.hrtick_ns > 0 {
-            // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
-            let is_fair = self.levels_of(next) > 0;
-            let parts = if is_fair { 1 } else { 8 };
-            self.pay_hrtick(cpu, self.core.hrtick_ns / parts);
+        if self.has_switch_costs {
+            self.pay_for_pick(cpu, next);
         }
         if !has_run {
             self.core.tasks[next.index()].inherited_comm = None;
         }
         if self.has_followers {
             self.launcher_comes(cpu, next);
+        }
+    }
+
+    /// The cost (ns) of the pick of `next` in its groups.
+    #[inline(never)]
+    fn pick_cost(&mut self, next: TaskId, from_idle: bool) -> Nanos {
+        let below = Nanos::from(self.levels_of(next).saturating_sub(1));
+        let is_woken = std::mem::take(&mut self.tasks[next].is_woken);
+        let nr = if is_woken && !from_idle { 2 * below } else { below };
+        nr.saturating_mul(self.costs.pick_entity_ns)
+    }
+
+    /// `next` copies pages that a fork has left to it.
+    #[inline(never)]
+    fn copies_pages(&mut self, next: TaskId, has_run: bool) {
+        if !has_run && self.costs.fork_copy_ns > 0 {
+            self.copies_first(next);
+        }
+        if has_run && self.costs.fork_switch_ns > 0 {
+            self.copies_rseq(next);
+        }
+    }
+
+    /// `next` pays for the timer of its slice, and for a visit before it is throttled.
+    #[inline(never)]
+    fn pay_for_pick(&mut self, cpu: CpuId, next: TaskId) {
+        if self.core.hrtick_ns > 0 {
+            // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
+            let is_fair = self.levels_of(next) > 0;
+            let parts = if is_fair { 1 } else { 8 };
+            self.pay_hrtick(cpu, self.core.hrtick_ns / parts);
         }
         if self.core.throttle_ns > 0 && std::mem::take(&mut self.core.work.is_visit) {
             self.core.resched_curr(cpu);

@@ -64,16 +64,22 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.tell_vruntime(curr);
             }
             let class_ns = self.class_cost();
-            if class_ns > 0 {
-                self.extend_burst(cpu, class_ns);
+            if class_ns > 0 || self.costs.tick_resched_ns > 0 {
+                self.end_tick(cpu, class_ns, levels_ns);
             }
-            let mut rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
-            if rest_ns > 0 {
-                rest_ns = rest_ns.saturating_add(levels_ns);
-            }
-            if rest_ns > 0 && self.core.rq(cpu).need_resched {
-                self.resched_after(cpu, rest_ns);
-            }
+        }
+    }
+
+    /// A tick of `cpu` ends: it has taken classes `class_ns`, and the groups of its task
+    /// `levels_ns`.
+    #[inline(never)]
+    fn end_tick(&mut self, cpu: CpuId, class_ns: Nanos, levels_ns: Nanos) {
+        if class_ns > 0 {
+            self.extend_burst(cpu, class_ns);
+        }
+        let rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
+        if self.core.rq(cpu).need_resched {
+            self.resched_after(cpu, rest_ns.saturating_add(levels_ns));
         }
     }
 
@@ -97,6 +103,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// and programs of a scheduler for sched_ext.
     #[inline]
     pub(crate) fn class_cost(&mut self) -> Nanos {
+        if self.core.work.bpf_insns == 0 && self.core.work.server_refills == 0 {
+            return 0;
+        }
         let programs_ns = self.core.programs_ns();
         self.core.work.bpf_insns = 0;
         self.server_cost().saturating_add(programs_ns)

@@ -701,6 +701,9 @@ impl Core {
     #[inline]
     pub fn programs_ns(&self) -> Nanos {
         const KILO: u64 = 1_000;
+        if self.work.bpf_insns == 0 {
+            return 0;
+        }
         u64::from(self.work.bpf_insns).saturating_mul(self.bpf_kinsn_ns) / KILO
     }
 
