@@ -42,6 +42,21 @@ fn inside(attr: SchedAttr) -> SchedAttr {
     SchedAttr { cgroup: CgroupId(1), ..attr }
 }
 
+/// A task that becomes one of another class keeps what is left of its request until it comes back,
+/// whatever its slice is then. So the rest of a long slice protects it, as guests of 6.12 and 6.18
+/// show.
+#[test]
+fn a_request_outlives_a_time_in_another_class() {
+    let long = SchedAttr { slice_ns: Some(100 * MS), ..nice(0) };
+    let mut b = ProgramBuilder::new();
+    b.run(MS).op(set(policy(Policy::Fifo, 1))).run(4 * MS).op(set(nice(0))).run(20 * MS);
+    let tasks = vec![task("a", nice(0), endless()), task("b", long, b.build())];
+    for scheduler in ["linux-6.12", "linux-6.18.44"] {
+        let run = run(scheduler, &workload(tasks.clone()), Costs::ZERO, 32 * MS);
+        assert_eq!(timeline(&run), "0A 4B 29A", "{scheduler}");
+    }
+}
+
 /// Where tasks may ask for slices, a call without one asks for a slice of 0, so something changes
 /// each time; a call for the default slice of 0.7 ms changes nothing. A task that is taken off its
 /// queue for a change is charged, and loses the CPU if its slice is over.

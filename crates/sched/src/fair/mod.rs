@@ -619,9 +619,11 @@ impl SchedClass for FairClass {
         self.make_vruntime_relative(core, e);
         self.detach_entity(core.now, e);
         let se = self.ent_mut(e);
-        // State of a delayed dequeue or a request has no meaning in the next class.
-        se.rel_deadline = false;
-        se.delayed = false;
+        // A task that was on the queue keeps the rest of its request until it comes back, whatever
+        // its slice is then; one whose dequeue was delayed does not (switched_from_fair).
+        if std::mem::take(&mut se.delayed) {
+            se.rel_deadline = false;
+        }
     }
 
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
