@@ -10,6 +10,7 @@ use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Tasks;
 use crate::family::Walks;
+use crate::fork_costs::CachedStacks;
 use crate::group_lock::GroupLocks;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
@@ -58,6 +59,8 @@ pub(crate) struct Engine<'a, S> {
     pub launch: Launch,
     /// `Some` only if exits and waits for children look through lists of tasks.
     pub walks: Option<Walks>,
+    /// Stacks of ended tasks that the kernel keeps for new ones.
+    pub stacks: CachedStacks,
     /// If switches take longer, by how much.
     pub jitter: Option<Jitter>,
     pub interrupts: Interrupts<'a>,
@@ -134,6 +137,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
+            stacks: CachedStacks::new(machine.nr_cpus()),
             jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
             core,
             stack,

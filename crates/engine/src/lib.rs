@@ -35,6 +35,7 @@ mod engine;
 mod error;
 mod exec;
 mod family;
+mod fork_costs;
 mod group_lock;
 mod groups;
 mod interrupts;

@@ -148,11 +148,15 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &mut self.tasks[task];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
+        let mut has_loop_child = false;
         let (pending, is_paid) = match exec.shared.as_mut() {
             Some(shared) if shared.copies_ns > 0 => {
                 return Next::Faults(std::mem::take(&mut shared.copies_ns));
             }
-            Some(shared) => (shared.pending.take(), std::mem::take(&mut shared.is_paid)),
+            Some(shared) => {
+                has_loop_child = shared.loop_child.is_some();
+                (shared.pending.take(), std::mem::take(&mut shared.is_paid))
+            }
             None => (None, false),
         };
         let step = match pending {
@@ -164,16 +168,27 @@ impl<S: TraceSink> Engine<'_, S> {
             Some(Step::Exit) => return self.exit(cpu, task),
             Some(Step::Fork { task: spec }) => return self.fork_goes_on(cpu, task, spec),
             Some(step) => return self.object_step(cpu, task, step, true),
+            None if has_loop_child => {
+                let step = self.next_after_fork(task, program);
+                self.charge_call(task, &step, true);
+                return self.begin_step(cpu, task, step);
+            }
             None => exec.interpreter.next(program),
         };
-        if is_syscall(&step) {
-            exec.overhead = exec.overhead.saturating_add(self.costs.syscall_ns);
+        self.charge_call(task, &step, pending.is_none());
+        self.begin_step(cpu, task, step)
+    }
+
+    /// Charges `task` for the call that `step` is. `is_new`: it has not waited in it.
+    #[inline(always)]
+    fn charge_call(&mut self, task: TaskId, step: &Step, is_new: bool) {
+        if is_syscall(step) {
+            self.charge(task, self.costs.syscall_ns);
         }
-        if pending.is_none() && matches!(step, Step::JoinAll | Step::Join { .. }) {
-            exec.overhead = exec.overhead.saturating_add(self.costs.join_ns);
+        if is_new && matches!(step, Step::JoinAll | Step::Join { .. }) {
+            self.charge(task, self.costs.join_ns);
             self.reaps_children(task);
         }
-        self.begin_step(cpu, task, step)
     }
 
     /// The program of `task` comes to `step`, whose call is charged.
@@ -339,17 +354,6 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Busy(0)
     }
 
-    /// What the fork that `task` begins takes.
-    fn fork_ns(&mut self, task: TaskId) -> Nanos {
-        let mut ns = self.costs.fork_ns;
-        if self.costs.first_fork_ns > 0
-            && !std::mem::replace(&mut self.shared(task).has_forked, true)
-        {
-            ns = ns.saturating_add(self.costs.first_fork_ns);
-        }
-        ns
-    }
-
     /// The program of `task` ends before its last step.
     pub(crate) fn exits(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.charge(task, self.costs.syscall_ns);
@@ -362,7 +366,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let held_ns = self.held_ns(self.costs.exit_held_ns);
         let last_ns = self.costs.exit_after_ns.saturating_add(held_ns);
-        self.call_first(task, self.costs.exit_ns.saturating_sub(last_ns), Step::Exit)
+        let ns = self.exit_ns(task).saturating_sub(last_ns);
+        self.call_first(task, ns, Step::Exit)
     }
 
     /// The length of a part of a call in which no task preempts, which takes `ns` in a kernel that
@@ -408,6 +413,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.emit(cpu, EventKind::Exit { task });
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} exits without a CPU");
         self.tasks.exited();
+        self.stacks.put(cpu);
         self.outcome.nr_exited += 1;
         if self.costs.exit_after_ns == 0 {
             self.close_ends(cpu, task);

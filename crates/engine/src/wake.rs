@@ -86,6 +86,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.fork_after_ns > 0 {
             self.owes_copies(parent, task);
         }
+        if self.costs.fork_loop_ns > 0 {
+            self.shared(parent).loop_child = Some(task);
+        }
         Next::Call
     }
 

@@ -25,6 +25,12 @@ impl Interpreter {
         }
     }
 
+    /// Number of the operation that comes next. It is not greater than before if a loop has begun
+    /// again.
+    pub fn position(&self) -> u32 {
+        self.pc
+    }
+
     /// Returns the next step. After [`Step::Exit`] it always returns `Exit`.
     // Without a call: the engine then goes on from each operation without a step in between.
     #[inline(always)]

@@ -255,6 +255,12 @@ pub struct Costs {
     /// What a parent takes more than `fork_after_ns`, and its child less than `child_start_ns`, if
     /// the parent is switched out in the fork or after it, and runs again before the child.
     pub fork_switch_ns: Nanos,
+    /// What a fork takes in addition to `fork_ns` if the kernel has no stack of an ended task for
+    /// the child.
+    pub fork_stack_ns: Nanos,
+    /// What a parent takes when its loop begins again after a fork and the child still lives: the
+    /// page of its loop counters, which it shares with the child.
+    pub fork_loop_ns: Nanos,
     /// The first part of `fork_ns`, in which a kernel that is not preemptible passes no point at
     /// which it might sleep.
     pub fork_held_ns: Nanos,
@@ -280,6 +286,10 @@ pub struct Costs {
     pub child_start_ns: Nanos,
     /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
+    /// What the exit of a task that no other one forked takes in addition to `exit_ns`.
+    pub exit_launched_ns: Nanos,
+    /// What the exit of a task that has forked takes in addition to `exit_ns`.
+    pub exit_forked_ns: Nanos,
     /// The last part of `exit_ns`: what an exit takes after it has woken the parent that waits.
     pub exit_after_ns: Nanos,
     /// Changing scheduling attributes: what the call takes in addition to `syscall_ns`, before the
@@ -399,6 +409,8 @@ names_of_costs! {
     fork_after_ns,
     fork_copy_ns,
     fork_switch_ns,
+    fork_stack_ns,
+    fork_loop_ns,
     fork_held_ns,
     exit_held_ns,
     join_ns,
@@ -408,6 +420,8 @@ names_of_costs! {
     release_deadline_ns,
     child_start_ns,
     exit_ns,
+    exit_launched_ns,
+    exit_forked_ns,
     exit_after_ns,
     set_attr_ns,
     set_attr_after_ns,
@@ -487,6 +501,8 @@ impl Costs {
         fork_after_ns: 0,
         fork_copy_ns: 0,
         fork_switch_ns: 0,
+        fork_stack_ns: 0,
+        fork_loop_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
         join_ns: 0,
@@ -496,6 +512,8 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
+        exit_launched_ns: 0,
+        exit_forked_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         set_attr_after_ns: 0,
@@ -565,6 +583,8 @@ impl Costs {
         fork_after_ns: 0,
         fork_copy_ns: 0,
         fork_switch_ns: 0,
+        fork_stack_ns: 0,
+        fork_loop_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
         join_ns: 0,
@@ -574,6 +594,8 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
+        exit_launched_ns: 0,
+        exit_forked_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         set_attr_after_ns: 0,

@@ -89,6 +89,8 @@ pub(crate) struct Shared {
     pub is_switched: bool,
     /// Its last child, unless it has been switched out since that fork.
     pub young: Option<TaskId>,
+    /// Its last child, if its loop has not begun again since that fork.
+    pub loop_child: Option<TaskId>,
     /// It is in a part of a call in which it passes no point at which it might sleep.
     pub has_no_point: bool,
     /// It is exiting, and has left its autogroup.

@@ -9,8 +9,8 @@ use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, Machine, ObjectId, ObjectKind, ObjectSpec,
-    Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, LoopCount, Machine, ObjectId, ObjectKind,
+    ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -87,6 +87,64 @@ fn a_parent_that_is_switched_out_copies_a_page_for_its_child() {
     assert_eq!(turns_with(200_000), "0B 0A 0.200000B 0.300000A 1.770000C 2.890000-");
     assert_eq!(turns_with(700_000), "0B 0A 0.700000B 0.800000A 1.770000C 2.890000-");
     assert_eq!(turns_with(2 * MS), "0B 0A 1.590000C 2B 2.100000C 2.890000-");
+}
+
+/// A CPU keeps the stacks of two ended tasks, of which a launcher leaves one. A fork without one
+/// takes longer.
+#[test]
+fn a_fork_takes_longer_without_the_stack_of_an_ended_task() {
+    let mut parent = ProgramBuilder::new();
+    for _ in 0..3 {
+        parent.op(Op::Fork { task: 1 }).op(Op::Fork { task: 1 }).sleep(8 * MS);
+    }
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let tasks = vec![task("parent", policy(Policy::Fifo, 1), parent.build()), child];
+    let costs = Costs { fork_ns: 400_000, fork_stack_ns: 100_000, ..Costs::ZERO };
+    let found = turns("linux-6.12", &Workload::new("forks", tasks), costs, None);
+    // The second fork has none, the later ones have those of the first two children.
+    assert_eq!(
+        found,
+        "0A 0.900000B 1.900000C 2.900000- 8.900000A 9.700000D 10.700000E 11.700000- \
+         17.700000A 18.500000F 19.500000G 20.500000- 26.500000A 26.500000-"
+    );
+}
+
+/// A parent whose loop begins again copies the page of its counters, if its child lives.
+#[test]
+fn a_parent_copies_the_page_of_its_loop() {
+    let turns_with = |child_ns| {
+        let mut parent = ProgramBuilder::new();
+        parent.begin_loop(LoopCount::Times(2)).op(Op::Fork { task: 1 }).sleep(2 * MS).run(MS);
+        parent.end_loop();
+        let child = burst(child_ns);
+        let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), child) };
+        let tasks = vec![task("parent", policy(Policy::Fifo, 2), parent.build()), child];
+        let costs = Costs { fork_loop_ns: 90_000, ..Costs::ZERO };
+        turns("linux-6.12", &Workload::new("forks", tasks), costs, Some(8 * MS))
+    };
+    assert_eq!(turns_with(MS), "0A 0B 1- 2A 3C 4- 5A 6-");
+    assert_eq!(turns_with(9 * MS), "0A 0B 2A 3.090000B 5.090000A 6.090000B");
+}
+
+/// The exit of a task that no other one forked, and that of one that has forked, take longer.
+#[test]
+fn an_exit_depends_on_who_forked_whom() {
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(MS).build();
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let tasks = vec![
+        task("parent", policy(Policy::Fifo, 1), parent),
+        child,
+        task("other", policy(Policy::Fifo, 1), burst(MS)),
+    ];
+    let costs = Costs {
+        fork_ns: MS,
+        exit_ns: MS,
+        exit_launched_ns: 200_000,
+        exit_forked_ns: 300_000,
+        ..Costs::ZERO
+    };
+    let found = turns("linux-6.12", &Workload::new("exits", tasks), costs, None);
+    assert_eq!(found, "0A 3.500000B 5.700000C 7.700000-");
 }
 
 /// In a kernel that is not preemptible a task that wakes in the first part of a fork, or in the

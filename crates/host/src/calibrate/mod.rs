@@ -234,12 +234,12 @@ fn why_missing(name: &str) -> &'static str {
             "no program can tell it from the rest of a tick"
         }
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
+        "fork_stack_ns" => "no program can tell which stacks its kernel keeps",
         "fork_held_ns" | "exit_held_ns" => "no program can tell where its kernel may not preempt",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
-        "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns" | "task_start_ns"
-        | "child_start_ns" | "exit_ns" | "exit_after_ns" => {
-            "it depends on how much memory the program touches"
-        }
+        "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns" | "fork_loop_ns"
+        | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_launched_ns"
+        | "exit_forked_ns" | "exit_after_ns" => "it depends on how much memory the program touches",
         "futex_ns" => "it depends on the C library",
         "pi_wait_ns" | "pi_acquire_ns" | "pi_unlock_ns" => {
             "no program can tell it from the rest of a wait for a mutex"
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 61] = [
+    const NEVER_MEASURED: [&str; 65] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -329,6 +329,8 @@ mod tests {
         "fork_after_ns",
         "fork_copy_ns",
         "fork_switch_ns",
+        "fork_stack_ns",
+        "fork_loop_ns",
         "fork_held_ns",
         "exit_held_ns",
         "reap_ns",
@@ -347,6 +349,8 @@ mod tests {
         "tick_resched_ns",
         "child_start_ns",
         "exit_ns",
+        "exit_launched_ns",
+        "exit_forked_ns",
         "exit_after_ns",
         "set_attr_ns",
         "set_attr_after_ns",
