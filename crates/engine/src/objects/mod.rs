@@ -9,7 +9,8 @@
 //!   Locking a free mutex, and unlocking one that nobody waited for, is no system call and costs
 //!   nothing.
 //! - **Priority inheritance** (FUTEX_LOCK_PI, kernel/locking/rtmutex.c): an unlock hands the mutex
-//!   to the top waiter. The holder runs with the top waiter's priority, along chains: `boost.rs`.
+//!   to the top waiter. Until that runs, a more important task that locks takes it away
+//!   (`rt_mutex_steal`). The holder runs with the top waiter's priority, along chains: `boost.rs`.
 //! - **Ceiling**: the holder runs at the ceiling from the moment it has the mutex. A fair task
 //!   becomes a real-time one for that time (glibc would refuse it the lock). Waiting is as for a
 //!   normal mutex. Each change of priority is a system call.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locking and unlocking.
 
-use super::queue::WaitQueue;
+use super::queue::{WaitKey, WaitQueue, key};
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
-use schedlab_model::{CpuId, MutexProtocol, ObjectId, Step, TaskId, TraceSink};
+use schedlab_model::{CpuId, MutexProtocol, Nanos, ObjectId, Step, TaskId, TraceSink};
 
 /// A mutex.
 #[derive(Debug)]
@@ -17,11 +17,22 @@ pub(crate) struct Mutex {
     /// call.
     pub contended: bool,
     pub waiters: WaitQueue,
+    /// With inheritance: the CPU time of `holder` when it was handed over, if the holder waited.
+    handed_at: Option<Nanos>,
+    /// A waiter of this key that was woken as the holder, and lost the mutex before it ran.
+    robbed: Option<(WaitKey, TaskId)>,
 }
 
 impl Mutex {
     pub fn new(protocol: MutexProtocol) -> Self {
-        Self { protocol, holder: None, contended: false, waiters: WaitQueue::default() }
+        Self {
+            protocol,
+            holder: None,
+            contended: false,
+            waiters: WaitQueue::default(),
+            handed_at: None,
+            robbed: None,
+        }
     }
 
     pub(super) fn inherits(&self) -> bool {
@@ -37,7 +48,13 @@ impl<S: TraceSink> Engine<'_, S> {
         object: ObjectId,
         retried: bool,
     ) -> Next {
+        if self.steals(task, object) {
+            return self.steal(task, object);
+        }
         let mutex = self.objects.mutex(object);
+        if mutex.robbed.is_some_and(|(_, robbed)| robbed == task) {
+            mutex.robbed = None;
+        }
         match mutex.holder {
             None => {
                 let is_left = mutex.inherits() && !mutex.waiters.is_empty();
@@ -58,19 +75,74 @@ impl<S: TraceSink> Engine<'_, S> {
                 );
                 mutex.contended = true;
                 let inherits = mutex.inherits();
-                self.charge(task, self.costs.futex_call_ns());
+                // A waiter that was robbed is in the call still.
+                if !(inherits && retried) {
+                    self.charge(task, self.costs.futex_call_ns());
+                }
                 let t = self.core.task(task);
                 let prio = if inherits { t.prio } else { t.attr.kernel_prio() };
                 let deadline = if inherits && prio < 0 { self.deadline(task) } else { 0 };
                 self.objects.mutex(object).waiters.push_by_deadline(task, prio, deadline);
                 if inherits {
-                    self.charge(task, self.costs.pi_wait_ns);
+                    if !retried {
+                        self.charge(task, self.costs.pi_wait_ns);
+                    }
                     self.adjust_priority(holder);
                     // The mutex was handed over: nothing is left to do when the task runs.
                     return self.block_on(cpu, task, object, None);
                 }
                 self.block_on(cpu, task, object, Some(Step::Lock { object }))
             }
+        }
+    }
+
+    /// The key of `task` as a waiter, from its own attributes.
+    fn own_key(&self, task: TaskId) -> WaitKey {
+        let prio = self.core.task(task).attr.kernel_prio();
+        key(prio, if prio < 0 { self.deadline(task) } else { 0 })
+    }
+
+    /// Whether `task` takes a mutex with inheritance from a less important one, to which it was
+    /// handed over and which has not run since (rt_mutex_steal).
+    pub(super) fn steals(&mut self, task: TaskId, object: ObjectId) -> bool {
+        let mutex = self.objects.mutex(object);
+        let (Some(holder), Some(handed_at)) = (mutex.holder, mutex.handed_at) else {
+            return false;
+        };
+        holder != task
+            && !self.core.is_running(holder)
+            && self.core.task(holder).sum_exec_runtime == handed_at
+            && self.own_key(task) < self.own_key(holder)
+    }
+
+    /// `task` takes the mutex from its holder, which will find that when it runs.
+    fn steal(&mut self, task: TaskId, object: ObjectId) -> Next {
+        let mutex = self.objects.mutex(object);
+        let robbed = mutex.holder.replace(task).expect("a holder loses it");
+        mutex.handed_at = None;
+        mutex.contended = true;
+        let robbed_key = self.own_key(robbed);
+        self.objects.mutex(object).robbed = Some((robbed_key, robbed));
+        self.shared(robbed).held.retain(|held| *held != object);
+        self.shared(robbed).pending = Some(Step::Lock { object });
+        self.charge(task, self.costs.futex_call_ns());
+        self.hold(task, object);
+        self.adjust_priority(robbed);
+        self.adjust_priority(task);
+        Next::Call
+    }
+
+    /// The task that gets the mutex of `object` from `task`, if one waits, and whether it was
+    /// robbed of it: then it is awake.
+    fn heir(&mut self, object: ObjectId) -> Option<(TaskId, bool)> {
+        let mutex = self.objects.mutex(object);
+        let top = mutex.waiters.first_key();
+        match mutex.robbed {
+            Some((own, robbed)) if top.is_none_or(|top| own <= top) => {
+                mutex.robbed = None;
+                Some((robbed, true))
+            }
+            _ => mutex.waiters.pop().map(|next| (next, false)),
         }
     }
 
@@ -107,8 +179,9 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert_eq!(mutex.holder, Some(task), "task {task} gives up {object} of another");
         mutex.holder = None;
         let was_contended = std::mem::take(&mut mutex.contended);
-        let next = if was_contended { mutex.waiters.pop() } else { None };
+        mutex.handed_at = None;
         let protocol = mutex.protocol;
+        let next = if was_contended { self.heir(object) } else { None };
         if was_contended {
             self.charge(task, self.costs.futex_call_ns());
         }
@@ -116,22 +189,33 @@ impl<S: TraceSink> Engine<'_, S> {
             MutexProtocol::None => {}
             MutexProtocol::Ceiling { .. } => self.adjust_own_priority(task),
             MutexProtocol::Inherit => {
-                if let Some(next) = next {
-                    debug_assert_eq!(self.tasks[next].waiting, Waiting::On(object));
-                    debug_assert_ne!(next, task, "task {task} waits for {object}, which it holds");
-                    let mutex = self.objects.mutex(object);
-                    mutex.holder = Some(next);
-                    mutex.contended = !mutex.waiters.is_empty();
-                    self.shared(next).held.push(object);
-                    self.charge(task, self.costs.pi_unlock_ns);
-                    self.charge(next, self.costs.pi_acquire_ns);
-                    self.adjust_priority(task);
-                    self.adjust_priority(next);
+                if let Some((next, was_robbed)) = next {
+                    self.hand_over(task, next, was_robbed, object);
                 }
             }
         }
-        if let Some(next) = next {
+        if let Some((next, false)) = next {
             self.wake_waiter(cpu, task, next, false);
         }
+    }
+
+    /// `task` hands a mutex with inheritance over to `next`.
+    fn hand_over(&mut self, task: TaskId, next: TaskId, was_robbed: bool, object: ObjectId) {
+        debug_assert_ne!(next, task, "task {task} waits for {object}, which it holds");
+        let handed_at = self.core.task(next).sum_exec_runtime;
+        let mutex = self.objects.mutex(object);
+        mutex.holder = Some(next);
+        mutex.handed_at = Some(handed_at);
+        mutex.contended = mutex.robbed.is_some() || !mutex.waiters.is_empty();
+        self.shared(next).held.push(object);
+        self.charge(task, self.costs.pi_unlock_ns);
+        if was_robbed {
+            self.shared(next).pending = None;
+        } else {
+            debug_assert_eq!(self.tasks[next].waiting, Waiting::On(object));
+            self.charge(next, self.costs.pi_acquire_ns);
+        }
+        self.adjust_priority(task);
+        self.adjust_priority(next);
     }
 }

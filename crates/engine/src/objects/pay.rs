@@ -128,6 +128,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Wait { .. } | Step::Sync { .. } | Step::Suspend { .. } => true,
             Step::Lock { object } => {
                 self.objects.mutex(object).holder.is_some_and(|holder| holder != task)
+                    && !self.steals(task, object)
             }
             Step::Barrier { object } => match &self.objects.objects[object.index()] {
                 Object::Barrier { parties, waiters } => (waiters.len() as u32) + 1 < *parties,

@@ -8,10 +8,18 @@ use std::collections::VecDeque;
 /// The key of all fair tasks (`MAX_RT_PRIO`): among them only the order of arrival counts.
 const FAIR_KEY: i32 = 100;
 
+/// A place in the order of waiters: the lower key comes first.
+pub(super) type WaitKey = (i32, Nanos);
+
+/// The key of a waiter of kernel priority `prio`.
+pub(super) fn key(prio: i32, deadline: Nanos) -> WaitKey {
+    (prio.min(FAIR_KEY), deadline)
+}
+
 /// A queue of waiters.
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueue {
-    waiters: VecDeque<((i32, Nanos), TaskId)>,
+    waiters: VecDeque<(WaitKey, TaskId)>,
 }
 
 impl WaitQueue {
@@ -23,7 +31,7 @@ impl WaitQueue {
     /// Adds a waiter; among those of equal priority `deadline` decides.
     pub fn push_by_deadline(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
         debug_assert!(!self.contains(task), "task {task} waits here twice");
-        let key = (prio.min(FAIR_KEY), deadline);
+        let key = key(prio, deadline);
         let at = self.waiters.partition_point(|(other, _)| *other <= key);
         self.waiters.insert(at, (key, task));
     }
@@ -36,6 +44,11 @@ impl WaitQueue {
     /// The first waiter.
     pub fn first(&self) -> Option<TaskId> {
         self.waiters.front().map(|(_, task)| *task)
+    }
+
+    /// The key of the first waiter.
+    pub fn first_key(&self) -> Option<WaitKey> {
+        self.waiters.front().map(|(key, _)| *key)
     }
 
     /// Removes the first waiter for which `fits` is true.

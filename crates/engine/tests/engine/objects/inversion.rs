@@ -55,6 +55,25 @@ fn the_classic_inversion() {
     }
 }
 
+/// Until the waiter that got the mutex runs, a more important task takes it away, as guests of 6.1
+/// and 6.12 show. One of the same priority waits.
+#[test]
+fn a_more_important_task_takes_a_mutex_from_a_waiter_that_has_not_run() {
+    let holder = build(|b| {
+        b.lock(A).sleep(2 * MS).run(MS).unlock(A).run(MS).lock(A).run(MS).unlock(A);
+    });
+    for scheduler in ["linux-6.1", "linux-6.12"] {
+        let exits = |waiter| {
+            let tasks =
+                vec![fifo("holder", 30, 0, holder.clone()), fifo("waiter", waiter, 1, section(1))];
+            let done = run_under(scheduler, 1, &workload(&[mutex(INHERIT)], tasks));
+            ["holder", "waiter"].map(|name| exit_ms(&done, name))
+        };
+        assert_eq!(exits(20), [5, 6], "{scheduler}");
+        assert_eq!(exits(30), [6, 5], "{scheduler}");
+    }
+}
+
 /// A fair holder enters the real-time class for the time of the boost, and leaves it after.
 #[test]
 fn a_fair_holder_is_lifted_over_real_time_tasks() {
