@@ -69,6 +69,23 @@ impl<S: TraceSink> Engine<'_, S> {
         ns
     }
 
+    /// What the step `op` of `task`, a change of a group, takes before the change. The program
+    /// writes to its heap, which it shares with a child that has not run.
+    pub(crate) fn first_change_ns(&mut self, task: TaskId, op: u32) -> Nanos {
+        let ns = self.change_ns(task, op);
+        let heap_ns = self.costs.fork_heap_ns;
+        if heap_ns == 0 || ns == 0 {
+            return ns;
+        }
+        match self.shared(task).heap_child.take() {
+            Some(child) if !self.tasks[child].has_run => {
+                self.spare(child, heap_ns);
+                ns.saturating_add(heap_ns)
+            }
+            _ => ns,
+        }
+    }
+
     /// The next step of `task`, which has forked since its loop began. If the loop begins again, it
     /// copies the page of the counters.
     #[inline(never)]

@@ -220,14 +220,17 @@ impl<S: TraceSink> Engine<'_, S> {
                 0 => self.sets_attr(cpu, task, op),
                 ns => self.call_first(task, ns, step),
             },
-            Step::Change(op) => match self.change_ns(task, op) {
+            Step::Change(op) => match self.first_change_ns(task, op) {
                 0 => self.changes_group(cpu, task, op),
                 ns => self.call_first(task, ns, step),
             },
             Step::Tune { tunable, value } => self.tune(task, tunable, value),
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
-                Next::Continue
+                match self.costs.phase_ns {
+                    0 => Next::Continue,
+                    ns => Next::Faults(ns),
+                }
             }
             Step::Progress => {
                 self.emit(cpu, EventKind::Progress { task });

@@ -89,6 +89,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.fork_loop_ns > 0 {
             self.shared(parent).loop_child = Some(task);
         }
+        if self.costs.fork_heap_ns > 0 {
+            self.shared(parent).heap_child = Some(task);
+        }
         Next::Call
     }
 
@@ -105,7 +108,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// `child` need not copy a page that its parent has copied.
-    fn spare(&mut self, child: TaskId, ns: Nanos) {
+    pub(crate) fn spare(&mut self, child: TaskId, ns: Nanos) {
         let exec = &mut self.tasks[child];
         exec.overhead = exec.overhead.saturating_sub(ns);
     }

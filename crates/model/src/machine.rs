@@ -261,6 +261,9 @@ pub struct Costs {
     /// What a parent takes when its loop begins again after a fork and the child still lives: the
     /// page of its loop counters, which it shares with the child.
     pub fork_loop_ns: Nanos,
+    /// What a parent that writes to the file of a group after a fork takes more, and its child
+    /// less, if the child has not run: pages of the heap.
+    pub fork_heap_ns: Nanos,
     /// The first part of `fork_ns`, in which a kernel that is not preemptible passes no point at
     /// which it might sleep.
     pub fork_held_ns: Nanos,
@@ -317,6 +320,10 @@ pub struct Costs {
     /// What a wait on a mutex, a semaphore, a barrier or a condition, or the wake-up of a waiter,
     /// takes in addition to `syscall_ns`.
     pub futex_ns: Nanos,
+    /// Recording a phase, in user mode.
+    pub phase_ns: Nanos,
+    /// A lock or unlock of a mutex that is no system call.
+    pub mutex_ns: Nanos,
     /// What a wait for a mutex with priority inheritance takes before it, beyond other mutexes: the
     /// owner gets the waiter's priority.
     pub pi_wait_ns: Nanos,
@@ -411,6 +418,7 @@ names_of_costs! {
     fork_switch_ns,
     fork_stack_ns,
     fork_loop_ns,
+    fork_heap_ns,
     fork_held_ns,
     exit_held_ns,
     join_ns,
@@ -433,6 +441,8 @@ names_of_costs! {
     cpu_max_switch_ns,
     syscall_ns,
     futex_ns,
+    phase_ns,
+    mutex_ns,
     pi_wait_ns,
     pi_acquire_ns,
     pi_unlock_ns,
@@ -503,6 +513,7 @@ impl Costs {
         fork_switch_ns: 0,
         fork_stack_ns: 0,
         fork_loop_ns: 0,
+        fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
         join_ns: 0,
@@ -525,6 +536,8 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 0,
         futex_ns: 0,
+        phase_ns: 0,
+        mutex_ns: 0,
         pi_wait_ns: 0,
         pi_acquire_ns: 0,
         pi_unlock_ns: 0,
@@ -585,6 +598,7 @@ impl Costs {
         fork_switch_ns: 0,
         fork_stack_ns: 0,
         fork_loop_ns: 0,
+        fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
         join_ns: 0,
@@ -607,6 +621,8 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 250,
         futex_ns: 0,
+        phase_ns: 0,
+        mutex_ns: 0,
         pi_wait_ns: 0,
         pi_acquire_ns: 0,
         pi_unlock_ns: 0,

@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub young: Option<TaskId>,
     /// Its last child, if its loop has not begun again since that fork.
     pub loop_child: Option<TaskId>,
+    /// Its last child, if it has not written to its heap since that fork.
+    pub heap_child: Option<TaskId>,
     /// It is in a part of a call in which it passes no point at which it might sleep.
     pub has_no_point: bool,
     /// It is exiting, and has left its autogroup.

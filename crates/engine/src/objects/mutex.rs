@@ -63,6 +63,9 @@ impl<S: TraceSink> Engine<'_, S> {
                 // A task that waited does not know whether others still wait.
                 mutex.contended = retried;
                 self.hold(task, object);
+                if !retried {
+                    self.charge(task, self.costs.mutex_ns);
+                }
                 Next::Call
             }
             Some(holder) if holder == task => {
@@ -182,9 +185,8 @@ impl<S: TraceSink> Engine<'_, S> {
         mutex.handed_at = None;
         let protocol = mutex.protocol;
         let next = if was_contended { self.heir(object) } else { None };
-        if was_contended {
-            self.charge(task, self.costs.futex_call_ns());
-        }
+        let call_ns = self.costs.futex_call_ns();
+        self.charge(task, if was_contended { call_ns } else { self.costs.mutex_ns });
         match protocol {
             MutexProtocol::None => {}
             MutexProtocol::Ceiling { .. } => self.adjust_own_priority(task),

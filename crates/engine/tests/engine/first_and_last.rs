@@ -8,9 +8,10 @@ use crate::common;
 use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
+use schedlab_model::workload::Change;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, LoopCount, Machine, ObjectId, ObjectKind,
-    ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, LoopCount, Machine, MutexProtocol,
+    ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -124,6 +125,44 @@ fn a_parent_copies_the_page_of_its_loop() {
     };
     assert_eq!(turns_with(MS), "0A 0B 1- 2A 3C 4- 5A 6-");
     assert_eq!(turns_with(9 * MS), "0A 0B 2A 3.090000B 5.090000A 6.090000B");
+}
+
+/// A parent that writes to the file of a group copies pages of its heap, unless its child has run.
+#[test]
+fn a_parent_copies_its_heap_for_its_child() {
+    let turns_with = |priority| {
+        let change = Change::Weight { group: CgroupId(1), weight: 7 };
+        let mut parent = ProgramBuilder::new();
+        parent.op(Op::Fork { task: 1 }).op(Op::Change(Box::new(change)));
+        let child = task("child", policy(Policy::Fifo, priority), burst(MS));
+        let child = TaskSpec { instances: 0, ..child };
+        let tasks = vec![task("parent", policy(Policy::Fifo, 1), parent.build()), child];
+        let mut workload = Workload::new("forks", tasks);
+        workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+        let costs = Costs {
+            fork_heap_ns: 100_000,
+            child_start_ns: 400_000,
+            group_change_ns: 10_000,
+            ..Costs::ZERO
+        };
+        turns("linux-6.12", &workload, costs, None)
+    };
+    assert_eq!(turns_with(1), "0A 0.110000B 1.410000-");
+    assert_eq!(turns_with(2), "0A 0B 1.400000A 1.410000-");
+}
+
+#[test]
+fn phases_and_locks_take_time_in_user_mode() {
+    let object = ObjectId(0);
+    let mut program = ProgramBuilder::new();
+    program.run(MS).op(Op::Phase(0)).lock(object).unlock(object).run(MS);
+    let phases = vec!["here".into()];
+    let spec = TaskSpec { phases, ..task("a", policy(Policy::Fifo, 1), program.build()) };
+    let mut workload = Workload::new("user", vec![spec]);
+    let kind = ObjectKind::Mutex { protocol: MutexProtocol::None };
+    workload.objects.push(ObjectSpec { name: "m".into(), kind });
+    let costs = Costs { phase_ns: 10_000, mutex_ns: 5_000, ..Costs::ZERO };
+    assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 2.020000-");
 }
 
 /// The exit of a task that no other one forked, and that of one that has forked, take longer.
