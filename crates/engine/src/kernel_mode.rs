@@ -10,7 +10,7 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Machine, Nanos, Preempt, TaskId, TraceSink};
+use schedlab_model::{CpuId, Machine, Nanos, Preempt, Step, TaskId, TraceSink};
 
 /// Whether each CPU's task is in the kernel, and until when.
 #[derive(Debug)]
@@ -245,10 +245,23 @@ impl<S: TraceSink> Engine<'_, S> {
     /// effect; in the kernel it waits for the return to user mode.
     #[inline]
     pub(crate) fn interrupt_returns(&mut self, cpu: CpuId) {
-        if self.core.rq(cpu).need_resched_lazy && self.core.now >= self.cpus.kernel_mode.until(cpu)
-        {
+        let is_lazy = self.core.rq(cpu).need_resched_lazy;
+        if is_lazy && self.core.now >= self.cpus.kernel_mode.until(cpu) && !self.call_goes_on(cpu) {
             self.core.resched_curr(cpu);
         }
+    }
+
+    /// Whether the task of `cpu` is in a call whose effect is yet to come, such as the child of a
+    /// fork or a sleep. The end of this part of its time is no return to user mode.
+    fn call_goes_on(&self, cpu: CpuId) -> bool {
+        let curr = self.core.rq(cpu).curr.map(|task| &self.tasks[task]);
+        curr.and_then(|exec| exec.shared.as_ref()).is_some_and(|own| match own.pending {
+            Some(Step::Fork { .. } | Step::Sleep(_) | Step::Exit | Step::SetAttr(_)) => true,
+            Some(Step::Send { .. } | Step::Receive { .. }) => true,
+            // A task that was woken to try again does so in user mode.
+            Some(_) => own.is_paid,
+            None => false,
+        })
     }
 
     /// New lazy requests wait for the return to user mode, if their CPU's task is in the kernel.
@@ -274,7 +287,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if !self.cpus.kernel_mode.is_tracked() {
             return false;
         }
-        (rq.need_resched || rq.need_resched_lazy)
+        (rq.need_resched || rq.need_resched_lazy && !self.call_goes_on(cpu))
             && self.cpus.kernel_mode.until(cpu) == self.core.now
     }
 }

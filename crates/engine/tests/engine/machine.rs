@@ -9,7 +9,7 @@ use schedlab_model::machine::{Caches, InterruptArrivals, InterruptSource};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, Costs, CpuId, CpuMask, EventKind, LoopCount, Machine, Nanos, Op, Policy, Preempt,
-    Release, SchedAttr, TaskSpec, Topology, Workload,
+    Release, SchedAttr, SwitchOut, TaskSpec, Topology, Workload,
 };
 use schedlab_sched::registry;
 
@@ -215,6 +215,37 @@ fn forks_take_their_time_before_the_parent_waits_or_exits() {
         assert_eq!((first_run_ns(&run, 1), exit_ns(&run, 0)), (12 * FORK, exits_at), "{waits}");
         assert_eq!(run.outcome.end_ns, 12 * FORK + 12 * MS);
     }
+}
+
+/// The tick at 4 ms makes a lazy request in a call of the first task. The call has its effect
+/// before the return to user mode, where the request takes effect: the child of a fork is there,
+/// and a task that sleeps is not preempted.
+#[test]
+fn a_lazy_request_waits_until_a_call_has_its_effect() {
+    let begin = |ns: Nanos, call: Op| {
+        let mut program = ProgramBuilder::new();
+        program.run(ns).op(call).run(5 * MS);
+        let child = TaskSpec { instances: 0, ..hog("child", MS) };
+        vec![TaskSpec::new("first", program.build()), child, hog("second", 9 * MS)]
+    };
+    let first_end = |costs: Costs, tasks: Vec<TaskSpec>| {
+        let machine = Machine { preempt: Preempt::Lazy, costs, ..Machine::flat(1) };
+        let run = run(machine, "linux-6.18", tasks);
+        let is_fork = |kind: &EventKind| matches!(kind, EventKind::Fork { parent: Some(_), .. });
+        let left = |kind: &EventKind| match kind {
+            EventKind::Switch { prev: Some(prev), out, .. } if prev.0 == 0 => Some(*out),
+            _ => None,
+        };
+        let events = &run.trace.events;
+        let out = events.iter().find_map(|e| Some((e.time_ns, left(&e.kind)?))).unwrap();
+        (out, events.iter().find(|e| is_fork(&e.kind)).map(|e| e.time_ns))
+    };
+    let costs = Costs { fork_ns: 2 * MS, ..Costs::ZERO };
+    let fork = begin(3 * MS, Op::Fork { task: 1 });
+    assert_eq!(first_end(costs, fork), ((5 * MS, SwitchOut::Preempted), Some(5 * MS)));
+    let costs = Costs { block_ns: 200_000, ..Costs::ZERO };
+    let sleep = begin(3_900_000, Op::Sleep(Amount::Constant(MS)));
+    assert_eq!(first_end(costs, sleep), ((4_100_000, SwitchOut::Sleeping), None));
 }
 
 /// The parent, on CPU 0 beside a hog under SCHED_IDLE, is woken at 1.3 ms by its child's exit on
