@@ -492,12 +492,16 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(always)]
     fn preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
         let (class, core) = self.class(self.core.task(task).class);
-        match core.preempt_check(cpu, task) {
+        let check = core.preempt_check(cpu, task);
+        match check {
             PreemptCheck::SameClass(curr) => class.wakeup_preempt(core, cpu, task, curr, flags),
             PreemptCheck::Resched => core.resched_curr(cpu),
             PreemptCheck::Nothing => {}
         }
         class.task_woken(core, cpu, task);
+        if matches!(check, PreemptCheck::Nothing) {
+            self.each_class(|class, core| class.woken_below(core, cpu));
+        }
         if self.costs.wakeup_switch_ns > 0 && self.stack.wakeups_stop_clock {
             self.core.stop_clock(cpu);
         }

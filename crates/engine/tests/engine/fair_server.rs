@@ -48,6 +48,18 @@ fn section_4_6_hogs() {
     }
 }
 
+/// A fair task that sleeps stops the server; when it wakes in the period in which the server had to
+/// run, it preempts the real-time task at once, as in guests of 6.12, 6.18 and 7.2.
+#[test]
+fn a_server_that_had_to_run_serves_at_a_wake_up() {
+    for scheduler in ALL {
+        let sleeps = task("fair", SchedAttr::default(), bursts(9, 2_100_000, 2_500_000));
+        let run = run(scheduler, 250, vec![fifo(), sleeps], 958);
+        let expected = "0A 950B 952.100000A 954.600000B 956.700000A";
+        assert_eq!(timeline(&run), expected, "{scheduler}");
+    }
+}
+
 #[test]
 fn an_earlier_server_goes_before_a_deadline_task() {
     for scheduler in ALL {

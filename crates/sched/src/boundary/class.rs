@@ -265,6 +265,9 @@ pub trait SchedClass: Explain + Send {
     /// Default: nothing.
     fn task_woken(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
+    /// A task of a lower class than the running one was woken on `cpu`. Default: nothing.
+    fn woken_below(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
     /// A tick of `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
     fn task_tick(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId) {}
 

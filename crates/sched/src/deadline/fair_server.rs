@@ -12,9 +12,10 @@
 //!
 //! A server starts with the first runnable fair task of its CPU, and stops with the last one
 //! ([`StopRule`]). Charges are made at ticks and reschedules, where arriving and leaving fair tasks
-//! are noticed too; the times that count are those of their arrival. Idle time counts as time that
-//! fair tasks could have had. It is subtracted from the budget when the CPU is no longer idle,
-//! after the start of a server that ends the idleness.
+//! are noticed too; the times that count are those of their arrival. A fair task that starts a
+//! server again which had to run is noticed at once, because it preempts a real-time task. Idle
+//! time counts as time that fair tasks could have had. It is subtracted from the budget when the
+//! CPU is no longer idle, after the start of a server that ends the idleness.
 //!
 //! In 7.x idle time is charged like execution, but idle time before a start is not. When it uses up
 //! the budget of a waiting server, a new period begins. In it the timer stops the server, unless
@@ -228,6 +229,12 @@ impl FairServers {
     /// Whether the server of `cpu` has started.
     pub fn is_active(&self, cpu: CpuId) -> bool {
         self.cpus[cpu.index()].active
+    }
+
+    /// Whether the server of `cpu`, which has stopped, is queued at once when it starts.
+    pub fn runs_at_once(&self, cpu: CpuId) -> bool {
+        let server = &self.cpus[cpu.index()];
+        server.defer_running && !server.active
     }
 
     /// Deadline of the server of `cpu` if it belongs in the queue.

@@ -495,6 +495,10 @@ impl SchedClass for DlClass {
         }
     }
 
+    fn woken_below(&mut self, core: &mut Core, cpu: CpuId) {
+        self.server_hears(core, cpu);
+    }
+
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.depart(core, task);
         if core.task(task).on_rq && self.queues.is_empty(cpu) {

@@ -131,9 +131,22 @@ impl DlClass {
         let Some(serving) = &mut self.serving else { return };
         let chooses = serving.servers.timer(core, cpu);
         self.follow_server(core, cpu);
-        if !chooses {
-            return;
+        if chooses {
+            self.server_preempts(core, cpu);
         }
+    }
+
+    /// A task of a lower class than the running one was woken on `cpu`. If it starts the server
+    /// again, in a period in which that had to run, the server is queued at once (dl_server_start).
+    pub(super) fn server_hears(&mut self, core: &mut Core, cpu: CpuId) {
+        let runs = |serving: &Serving| serving.servers.runs_at_once(cpu);
+        if self.serving.as_ref().is_some_and(runs) && self.sync_server(core, cpu) {
+            self.server_preempts(core, cpu);
+        }
+    }
+
+    /// The place of the server of `cpu` has changed.
+    fn server_preempts(&mut self, core: &mut Core, cpu: CpuId) {
         let queued = self.queues.server(cpu);
         match Self::dl_curr(core, cpu) {
             Some(curr) if queued.is_none_or(|deadline| deadline >= self.deadline(curr)) => {}
