@@ -135,7 +135,11 @@ impl SimLane {
         let own = self.preempt.or(spec.preempt);
         machine.preempt = own.unwrap_or(scheduler.preempt);
         let own = (named.is_none() && !self.charges_textbooks).then_some(scheduler.costs);
-        let under = kernel_of(request, scheduler).and_then(|kernel| spec.costs_under(kernel));
+        let kernel = kernel_of(request, scheduler);
+        if let Some(kernel) = kernel {
+            spec.set_threads(&mut machine, kernel);
+        }
+        let under = kernel.and_then(|kernel| spec.costs_under(kernel));
         let costs = self.costs.or(own).or(under);
         if let Some(costs) = costs {
             set_costs(&mut machine, costs);

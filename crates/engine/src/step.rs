@@ -367,10 +367,15 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.exit_ns == 0 {
             return self.exit(cpu, task);
         }
-        let held_ns = self.held_ns(self.costs.exit_held_ns);
-        let last_ns = self.costs.exit_after_ns.saturating_add(held_ns);
+        let last_ns = self.exit_last_ns().max(self.costs.exit_rcu_ns);
         let ns = self.exit_ns(task).saturating_sub(last_ns);
         self.call_first(task, ns, Step::Exit)
+    }
+
+    /// The parts of an exit that no task preempts, or that follow the parent's wake-up.
+    fn exit_last_ns(&self) -> Nanos {
+        let held_ns = self.held_ns(self.costs.exit_held_ns);
+        self.costs.exit_after_ns.saturating_add(held_ns)
     }
 
     /// The length of a part of a call in which no task preempts, which takes `ns` in a kernel that
@@ -395,6 +400,11 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
+        let rcu_ns = self.costs.exit_rcu_ns.saturating_sub(self.exit_last_ns());
+        if rcu_ns > 0 && !std::mem::replace(&mut self.shared(task).has_called_rcu, true) {
+            self.call_rcu(false);
+            return self.call_first(task, rcu_ns, Step::Exit);
+        }
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
             let held_ns = self.held_ns(self.costs.exit_held_ns);
             if held_ns > 0 && !self.leaves_held_part(task) {

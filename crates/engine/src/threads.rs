@@ -29,6 +29,12 @@ struct Visit {
     nr_due: u32,
     /// Whether a task has exited since the first of them.
     is_asked_again: bool,
+    /// Whether the first of them is over: what RCU is to free from now on waits for further ones.
+    has_begun: bool,
+    /// Whether the memory of a task that has exited waits for the last of them.
+    holds_memory: bool,
+    /// Whether it is freed at the next tick.
+    frees: bool,
     /// The time of the next periodic visit.
     next_ns: Nanos,
 }
@@ -181,6 +187,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(threads) = &self.threads else { return Next::Call };
         let KernelThread { wakes, run_ns, .. } = threads.described[number];
         let (now, tick) = (self.core.now, self.next_tick());
+        let (rcu_wakeup_ns, frees) = (self.costs.rcu_wakeup_ns, self.costs.rcu_free_ns > 0);
         let check_period_ns = self.core.check_period_ns;
         let visit = self.visit(number);
         visit.has_worked = !visit.has_worked;
@@ -204,10 +211,17 @@ impl<S: TraceSink> Engine<'_, S> {
             ThreadWakes::Once { .. } | ThreadWakes::AtPopulated => None,
             ThreadWakes::AfterExit { ticks } => {
                 visit.nr_due = visit.nr_due.saturating_sub(1);
-                if visit.nr_due == 0 && std::mem::take(&mut visit.is_asked_again) {
-                    visit.nr_due = ticks;
+                visit.has_begun = visit.nr_due > 0;
+                if visit.nr_due == 0 {
+                    visit.frees |= std::mem::take(&mut visit.holds_memory) && frees;
+                    if std::mem::take(&mut visit.is_asked_again) {
+                        // The visit that ends one grace period begins the next.
+                        (visit.nr_due, visit.holds_memory) = ((ticks - 1).max(1), true);
+                        visit.has_begun = ticks > 1;
+                    }
                 }
-                (visit.nr_due > 0).then_some(tick)
+                let comes = visit.nr_due > 0 || visit.frees;
+                comes.then_some(tick.saturating_add(rcu_wakeup_ns))
             }
         };
         if let Some(next) = next {
@@ -247,18 +261,30 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// A task that has exited is reaped: RCU frees it (`release_task`).
     fn threads_see_reaping(&mut self) {
+        self.call_rcu(true);
+    }
+
+    /// RCU is to free memory; `is_reaped`: that of a task that has exited.
+    pub(crate) fn call_rcu(&mut self, is_reaped: bool) {
         let Some(threads) = &self.threads else { return };
         for number in 0..threads.nr() {
             let Some(threads) = &self.threads else { return };
             let ThreadWakes::AfterExit { ticks } = threads.described[number as usize].wakes else {
                 continue;
             };
-            let at = self.core.timer_comes(self.next_tick());
+            let tick = self.next_tick().saturating_add(self.costs.rcu_wakeup_ns);
+            let at = self.core.timer_comes(tick);
             let visit = self.visit(number as usize);
-            if visit.nr_due > 0 {
+            if visit.nr_due > 0 && visit.has_begun {
                 visit.is_asked_again = true;
-            } else {
-                visit.nr_due = ticks;
+                continue;
+            }
+            visit.holds_memory |= is_reaped;
+            if visit.nr_due > 0 {
+                continue;
+            }
+            visit.nr_due = ticks;
+            if !visit.frees {
                 self.clock.events.push(at, Due::Wake(TaskId(number)));
             }
         }
@@ -310,6 +336,23 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge(waker, self.costs.wakeup_ns);
             self.wake(thread, cpu, Some(waker));
         }
+    }
+
+    /// A timer comes for `task`. Returns whether that was only for RCU's softirq to free memory.
+    pub(crate) fn only_frees(&mut self, task: TaskId) -> bool {
+        let Some(threads) = &mut self.threads else { return false };
+        let Some(visit) = threads.visits.get_mut(task.index()) else { return false };
+        // From here on it is too late to join this grace period.
+        visit.has_begun = visit.nr_due > 0;
+        if !std::mem::take(&mut visit.frees) {
+            return false;
+        }
+        let comes = visit.nr_due > 0;
+        let cpu = self.core.task(task).cpu;
+        if self.core.rq(cpu).curr.is_some() {
+            self.extend_burst(cpu, self.costs.rcu_free_ns);
+        }
+        !comes
     }
 
     /// Whether `task` is a thread that is awake when it is to wake: it makes another visit then.

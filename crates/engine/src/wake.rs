@@ -280,7 +280,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The event that a task waits for has happened.
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
-        if self.threads.is_some() && self.thread_goes_on(task) {
+        if self.threads.is_some() && (self.only_frees(task) || self.thread_goes_on(task)) {
             return;
         }
         let this_cpu = self.core.task(task).cpu;

@@ -270,6 +270,14 @@ pub struct Costs {
     /// The part of `exit_ns` just before `exit_after_ns`. A kernel that is not preemptible passes
     /// no point there at which it might sleep.
     pub exit_held_ns: Nanos,
+    /// The last part of `exit_ns`, before which the task hands its first memory to RCU.
+    pub exit_rcu_ns: Nanos,
+    /// From a tick to the wake-up of RCU's thread, in the softirq after it. Meanwhile the running
+    /// task's program continues: what a visit takes from it is in other costs.
+    pub rcu_wakeup_ns: Nanos,
+    /// Freeing what a task that has ended leaves, in the softirq of the tick after the last visit of
+    /// RCU's thread: time of the running task.
+    pub rcu_free_ns: Nanos,
     /// Waiting for children: what the call takes in addition to `syscall_ns`.
     pub join_ns: Nanos,
     /// What a task that slept in a wait for children takes when it is woken, until it continues:
@@ -421,6 +429,9 @@ names_of_costs! {
     fork_heap_ns,
     fork_held_ns,
     exit_held_ns,
+    exit_rcu_ns,
+    rcu_wakeup_ns,
+    rcu_free_ns,
     join_ns,
     reap_ns,
     task_start_ns,
@@ -516,6 +527,9 @@ impl Costs {
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
+        exit_rcu_ns: 0,
+        rcu_wakeup_ns: 0,
+        rcu_free_ns: 0,
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,
@@ -601,6 +615,9 @@ impl Costs {
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
+        exit_rcu_ns: 0,
+        rcu_wakeup_ns: 0,
+        rcu_free_ns: 0,
         join_ns: 0,
         reap_ns: 0,
         task_start_ns: 0,

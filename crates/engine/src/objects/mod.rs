@@ -100,6 +100,8 @@ pub(crate) struct Shared {
     pub has_left_group: bool,
     /// It is exiting, and its parent knows.
     pub has_left: bool,
+    /// Whether it has handed its first memory to RCU, as it exits.
+    pub has_called_rcu: bool,
     /// It has exited, and its parent has not waited for it (only with threads of the kernel).
     pub is_zombie: bool,
     /// Some of its children are such.

@@ -6,7 +6,7 @@ use crate::common;
 use common::workloads::{burst, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::machine::{KernelThread, ThreadWakes};
-use schedlab_model::program::ProgramBuilder;
+use schedlab_model::program::{Program, ProgramBuilder};
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Costs, CpuId, EventKind, Machine, Nanos, Op, Policy, SchedAttr,
     TaskId, TaskSpec, Workload,
@@ -128,6 +128,54 @@ fn a_child_is_freed_when_its_parent_waits_for_it() {
     };
     assert_eq!(visits(true), ["8A", "12A"]);
     assert_eq!(visits(false), Vec::<String>::new());
+}
+
+/// What RCU is to free before the first visit waits for no further ones; what comes after it does,
+/// and the visit that ends one grace period begins the next.
+#[test]
+fn a_grace_period_serves_all_that_came_before_it() {
+    let visits = |second: Program, ticks| {
+        let first = task("a", policy(Policy::Fifo, 3), burst(3 * MS));
+        let second = task("b", policy(Policy::Fifo, 2), second);
+        let hog = task("hog", policy(Policy::Idle, 0), burst(40 * MS));
+        let thread = KernelThread { wakes: ThreadWakes::AfterExit { ticks }, ..rcu() };
+        let found = timeline(&run(vec![first, second, hog], vec![thread], None));
+        let visits = found.split(' ').filter_map(|turn| turn.strip_suffix('A'));
+        visits.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // They end at 3 and 3.5 ms, then at 3 and 6 ms.
+    assert_eq!(visits(burst(500_000), 2), ["4", "8"]);
+    assert_eq!(visits(burst(500_000), 1), ["4"]);
+    let late = || ProgramBuilder::new().sleep(2 * MS).run(MS).build();
+    assert_eq!(visits(late(), 2), ["4", "8", "12"]);
+    assert_eq!(visits(late(), 1), ["4", "8"]);
+}
+
+/// RCU's thread wakes after the tick, an exit hands memory to RCU before its end, and the tick after
+/// the last visit frees it.
+#[test]
+fn rcu_frees_at_the_tick_after_its_threads_last_visit() {
+    let turns = |burst_ns, costs: Costs| {
+        let tasks = vec![
+            task("a", policy(Policy::Fifo, 1), burst(burst_ns)),
+            task("b", policy(Policy::Idle, 0), burst(19 * MS)),
+        ];
+        let workload = Workload::new("threads", tasks);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { threads: vec![rcu()], costs, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let costs = Costs { rcu_wakeup_ns: 20_000, rcu_free_ns: 50_000, ..Costs::ZERO };
+    let found = turns(3 * MS, costs);
+    assert_eq!(found, "0B 3C 4.020000A 4.050000C 8.020000A 8.050000C 22.110000-");
+    // The exit lasts from 3 to 5 ms.
+    let exit = Costs { exit_ns: 2 * MS, exit_after_ns: 15_000, exit_rcu_ns: MS + 100_000, ..costs };
+    let found = turns(3 * MS, exit);
+    assert_eq!(found, "0B 5A 5.030000C 8.020000A 8.050000C 12.020000A 12.050000C 26.140000-");
+    // Nothing is handed to RCU before the tick of 4 ms.
+    let later = Costs { exit_rcu_ns: 900_000, ..exit };
+    let found = turns(3 * MS, later);
+    assert_eq!(found, "0B 5C 8.020000A 8.050000C 12.020000A 12.050000C 26.110000-");
 }
 
 /// Amounts of forked tasks come from the same random streams with and without threads.

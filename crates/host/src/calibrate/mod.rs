@@ -236,6 +236,7 @@ fn why_missing(name: &str) -> &'static str {
         "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
         "fork_stack_ns" => "no program can tell which stacks its kernel keeps",
         "fork_held_ns" | "exit_held_ns" => "no program can tell where its kernel may not preempt",
+        "exit_rcu_ns" | "rcu_wakeup_ns" | "rcu_free_ns" => "no program can tell what RCU does",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
         "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns" | "fork_loop_ns"
         | "fork_heap_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_launched_ns"
@@ -302,7 +303,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 68] = [
+    const NEVER_MEASURED: [&str; 71] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -337,6 +338,9 @@ mod tests {
         "mutex_ns",
         "fork_held_ns",
         "exit_held_ns",
+        "exit_rcu_ns",
+        "rcu_wakeup_ns",
+        "rcu_free_ns",
         "reap_ns",
         "task_start_ns",
         "futex_ns",

@@ -210,6 +210,10 @@ pub struct ThreadTable {
     /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
     #[serde(default)]
     pub rt_priority: u8,
+    /// The series of kernels, such as `7.2`, in which it takes the place of the thread of this name.
+    /// Default: all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// A machine with its description.
@@ -221,6 +225,8 @@ pub struct MachineSpec {
     pub preempt: Option<Preempt>,
     /// Costs under kernels of some series, if they differ from those of the machine.
     pub kernel_costs: Vec<(KernelVersion, Costs)>,
+    /// Threads of kernels of some series, in place of those of the same names.
+    pub kernel_threads: Vec<(KernelVersion, KernelThread)>,
     /// A description in one line.
     pub summary: String,
     /// Sources of the facts.
@@ -258,7 +264,8 @@ impl MachineFile {
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
             self.interrupts.iter().map(|table| table.source(nr_cpus)).collect::<Result<_, _>>()?;
-        machine.threads = self.threads.iter().map(ThreadTable::thread).collect::<Result<_, _>>()?;
+        let of_all = self.threads.iter().filter(|table| table.kernel.is_none());
+        machine.threads = of_all.map(ThreadTable::thread).collect::<Result<_, _>>()?;
         let preempt = match &self.preempt {
             None => None,
             Some(name) => Some(preempt_by_name(name)?),
@@ -268,6 +275,7 @@ impl MachineFile {
         Ok(MachineSpec {
             preempt,
             kernel_costs: self.kernel_costs(&machine)?,
+            kernel_threads: self.kernel_threads(&machine)?,
             machine,
             summary: self.summary.clone(),
             sources: self.sources.clone(),
@@ -290,6 +298,28 @@ impl MachineFile {
             Ok((version, own))
         };
         self.kernel_costs.iter().map(of).collect()
+    }
+
+    /// The threads that differ under a series of kernels, checked as those of `machine`.
+    fn kernel_threads(
+        &self,
+        machine: &Machine,
+    ) -> Result<Vec<(KernelVersion, KernelThread)>, String> {
+        let mut found = Vec::new();
+        for table in &self.threads {
+            let Some(series) = &table.kernel else { continue };
+            let wrong = |error: &str| Err(format!("thread {:?}: {error}", table.name));
+            let Ok(version) = series.parse::<KernelVersion>() else {
+                return wrong("`kernel` is no series of kernels: allowed are names such as 6.12");
+            };
+            let thread = table.thread()?;
+            if !machine.threads.iter().any(|other| other.name == thread.name) {
+                return wrong("`kernel` is given, but no thread of this name is there without it");
+            }
+            Machine { threads: vec![thread.clone()], ..machine.clone() }.check()?;
+            found.push((version, thread));
+        }
+        Ok(found)
     }
 
     /// Converts the costs to the machine's clock.

@@ -10,7 +10,7 @@ pub use file::{
 };
 
 use schedlab_model::kernel::KernelVersion;
-use schedlab_model::machine::Caches;
+use schedlab_model::machine::{Caches, KernelThread};
 use schedlab_model::{Costs, Machine};
 
 impl MachineSpec {
@@ -20,6 +20,7 @@ impl MachineSpec {
             machine: Machine::flat(nr_cpus),
             preempt: None,
             kernel_costs: Vec::new(),
+            kernel_threads: Vec::new(),
             summary: String::new(),
             sources: Vec::new(),
             assumptions: Vec::new(),
@@ -32,6 +33,18 @@ impl MachineSpec {
             series.series_number() == kernel.series_number()
         };
         self.kernel_costs.iter().find(is_of).map(|(_, costs)| *costs)
+    }
+
+    /// Gives `machine`, a part of this one, the threads that a kernel of this version has.
+    pub fn set_threads(&self, machine: &mut Machine, kernel: KernelVersion) {
+        for (series, own) in &self.kernel_threads {
+            let is_other = |thread: &&mut KernelThread| thread.name == own.name;
+            if series.series_number() == kernel.series_number()
+                && let Some(thread) = machine.threads.iter_mut().find(is_other)
+            {
+                thread.clone_from(own);
+            }
+        }
     }
 
     /// The machine with its first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
