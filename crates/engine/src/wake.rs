@@ -410,6 +410,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if cpu != this_cpu {
             self.woken_from_afar(cpu, nr_starts, waker);
         }
+        // The task that runs has set the timer of its slice: the next one does not pay for it.
+        self.core.work.hrtick_starts = nr_starts;
         self.charge_groups(task);
         self.charge_programs(waker);
         if self.locks.is_some() {
