@@ -98,6 +98,7 @@ impl<S: TraceSink> Engine<'_, S> {
         // Written without a branch: with one there are two copies of the work, and calls to them.
         let now = self.core.now;
         self.core.now = self.core.work.clock_stopped.unwrap_or(now);
+        self.core.work.switch_ns = now;
         let result = work(self);
         self.core.now = now;
         result
@@ -373,7 +374,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.update_stopped_clock(cpu);
         let t = &mut self.core.tasks[task.index()];
         debug_assert!(
-            t.sum_exec_runtime <= now - t.release_ns,
+            t.sum_exec_runtime <= now + self.costs.block_ns - t.release_ns,
             "task {task} ran {} ns of {} ns",
             t.sum_exec_runtime,
             now - t.release_ns

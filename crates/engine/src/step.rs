@@ -309,8 +309,25 @@ impl<S: TraceSink> Engine<'_, S> {
             // Its dequeue, its timers and the pick follow the update of the clock.
             let Costs { block_ns, block_deadline_ns, .. } = self.costs;
             self.core.work.after_clock_ns = block_ns.saturating_add(block_deadline_ns);
+        } else {
+            self.reads_clock_first(task);
         }
         self.sleep_until(task, self.core.now.saturating_add(ns.max(1)))
+    }
+
+    /// `task`, whose call blocks, has used the time on the way to the switch. The kernel reads the
+    /// clock of the CPU before (`update_rq_clock` in `__schedule`), so the next task is charged for
+    /// that time, unless a wake-up has stopped the clock already.
+    #[inline(never)]
+    pub(crate) fn reads_clock_first(&mut self, task: TaskId) {
+        if self.costs.block_ns == 0 || !self.stack.wakeups_stop_clock {
+            return;
+        }
+        let t = self.core.task(task);
+        let (cpu, since) = (t.cpu, t.exec_start);
+        let at = self.core.now.saturating_sub(self.costs.block_ns).max(since);
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.clock_stopped = rq.clock_stopped.or(Some(at));
     }
 
     fn sleep_until(&mut self, task: TaskId, at: Nanos) -> Next {

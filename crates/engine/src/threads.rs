@@ -228,6 +228,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let at = self.core.timer_comes(next);
             self.clock.events.push(at, Due::Wake(task));
         }
+        self.reads_clock_first(task);
         self.tasks[task].waiting = Waiting::Event;
         Next::Block(TaskState::Sleeping)
     }

@@ -38,11 +38,16 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The time of `step` has passed. What it charges for blocking is paid already.
     pub(crate) fn paid_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
         if step == Step::JoinAll {
-            return self.wait_for_all(cpu, task);
+            let next = self.wait_for_all(cpu, task);
+            if matches!(next, Next::Block(_)) {
+                self.reads_clock_first(task);
+            }
+            return next;
         }
         let mut paid = std::mem::take(&mut self.shared(task).wake_paid_ns);
         let next = self.object_step(cpu, task, step, true);
         if matches!(next, Next::Block(_)) {
+            self.reads_clock_first(task);
             paid = self.charged_again(step);
         } else if step.ends_burst() {
             self.note_burst(task);

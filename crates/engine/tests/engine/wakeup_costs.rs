@@ -101,6 +101,23 @@ fn the_next_task_pays_for_the_dequeue() {
     assert_eq!(turns, "0A 1B 2A 3B 4A 4B 4.027000-");
 }
 
+/// The clock is read before the dequeue: B is charged for the time of A's sleep that follows, so C
+/// is less far than B at the end of its first slice and goes on.
+#[test]
+fn the_next_task_is_charged_from_before_the_dequeue() {
+    let turns = |block_ns| {
+        let hogs = || task("hog", nice(0), endless());
+        let sleeper = task("a", policy(Policy::Fifo, 1), bursts(2, 100_000, 100 * MS));
+        let workload = Workload::new("costs", vec![sleeper, hogs(), hogs()]);
+        let mut case = Case::new(&workload, find("linux-7.2").expect("it is registered"), 1);
+        case.machine = Machine { costs: Costs { block_ns, ..Costs::ZERO }, ..case.machine };
+        case.until_ns = Some(3 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(turns(0), "0A 0.100000B 0.800000C 1.500000B 2.200000C 2.900000B");
+    assert_eq!(turns(17_000), "0A 0.117000B 0.817000C");
+}
+
 /// A task that yields uses the time up, but no longer delays the others.
 #[test]
 fn a_yield_costs_its_caller() {

@@ -176,6 +176,8 @@ pub struct Work {
     pub after_clock_ns: Nanos,
     /// The time of the clock of the CPU that picks, if the pick leaves the clock as it is.
     pub clock_stopped: Option<Nanos>,
+    /// The true time of the last such pick.
+    pub switch_ns: Nanos,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.
     pub cpus_compared: u32,
 }

@@ -100,14 +100,16 @@ impl Hrticks {
 
     /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
-        let begins = core.now.saturating_add(before_timer_ns(core.hrtick_ns));
+        // A stopped clock stops only what tasks are charged.
+        let now = core.now.max(core.work.switch_ns);
+        let begins = now.saturating_add(before_timer_ns(core.hrtick_ns));
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)
             && self.cpus[cpu.index()].expires.is_some_and(|old| old.abs_diff(at) <= NEAR_ENOUGH);
         if !stays {
             let timer = &mut self.cpus[cpu.index()];
-            (timer.expires, timer.started) = (Some(at), core.now);
+            (timer.expires, timer.started) = (Some(at), now);
             core.work.hrtick_starts += 1;
             self.ask(core, cpu, token);
         }

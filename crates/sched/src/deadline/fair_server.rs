@@ -265,9 +265,12 @@ impl FairServers {
         let (now, busy) = (core.now, busy_time(core, cpu));
         let was_queued = self.queued(cpu);
         let server = &mut self.cpus[cpu.index()];
-        let ran = exec - std::mem::replace(&mut server.exec_seen, exec);
-        let (seen_at, busy_seen) = std::mem::replace(&mut server.seen, (now, busy));
-        let idle = (now - seen_at).saturating_sub(busy - busy_seen);
+        // The clock of a CPU whose task blocks is a little behind what was seen meanwhile.
+        let ran = exec.saturating_sub(server.exec_seen);
+        server.exec_seen += ran;
+        let (seen_at, busy_seen) = server.seen;
+        server.seen = (now.max(seen_at), busy.max(busy_seen));
+        let idle = now.saturating_sub(seen_at).saturating_sub(busy.saturating_sub(busy_seen));
         let ends = server.session != since || nr_running == 0;
         let was_active = server.active;
         if was_active {
