@@ -451,7 +451,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.hrtick_ns > 0 {
             // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
             let is_fair = self.levels_of(next) > 0;
-            let parts = if is_fair { 1 } else { 8 };
+            let parts = if is_fair { 1 } else { 5 };
             self.pay_hrtick(cpu, self.core.hrtick_ns / parts);
         }
         if self.core.throttle_ns > 0 && std::mem::take(&mut self.core.work.is_visit) {

@@ -143,7 +143,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The timer of a slice has asked `cpu` to reschedule.
     pub(crate) fn resched_after_hrtick(&mut self, cpu: CpuId) {
         let levels = self.core.rq(cpu).curr.map_or(0, |curr| self.levels_of(curr));
-        let Costs { hrtick_resched_ns, tick_entity_ns, .. } = self.costs;
+        let Costs { hrtick_resched_ns, hrtick_end_ns, tick_entity_ns, .. } = self.costs;
         // A budget that is used up takes a third longer, for its own timer starts. Each level of
         // groups below the root is updated after the task.
         let more = match levels {
@@ -153,7 +153,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let ns = if hrtick_resched_ns == 0 { 0 } else { hrtick_resched_ns.saturating_add(more) };
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
-            self.extend_burst(cpu, ns);
+            let end_ns = if levels > 0 { hrtick_end_ns } else { 0 };
+            self.extend_burst(cpu, ns.saturating_add(end_ns));
         }
     }
 

@@ -212,8 +212,10 @@ pub struct Costs {
     /// What a tick takes beyond `tick_ns` for a task of FIFO, RR or DEADLINE.
     pub tick_rt_ns: Nanos,
     /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
-    /// The slice counts after two thirds of it.
+    /// The slice counts after it.
     pub hrtick_ns: Nanos,
+    /// What the expiry of that timer takes from a fair task, without `hrtick_resched_ns`.
+    pub hrtick_end_ns: Nanos,
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.
     pub hrtick_resched_ns: Nanos,
@@ -409,6 +411,7 @@ names_of_costs! {
     tick_entity_ns,
     tick_rt_ns,
     hrtick_ns,
+    hrtick_end_ns,
     hrtick_resched_ns,
     throttle_ns,
     server_refill_ns,
@@ -507,6 +510,7 @@ impl Costs {
         tick_entity_ns: 0,
         tick_rt_ns: 0,
         hrtick_ns: 0,
+        hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,
@@ -595,6 +599,7 @@ impl Costs {
         tick_entity_ns: 0,
         tick_rt_ns: 0,
         hrtick_ns: 0,
+        hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         server_refill_ns: 0,

@@ -222,8 +222,10 @@ fn why_missing(name: &str) -> &'static str {
             "the parts of an interrupt cannot be timed from outside"
         }
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns"
-        | "queue_entity_ns" | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns"
-        | "hrtick_resched_ns" | "throttle_ns" => "no program can tell it from the rest of a switch",
+        | "queue_entity_ns" | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns"
+        | "hrtick_resched_ns" | "throttle_ns" => {
+            "no program can tell it from the rest of a switch"
+        }
         "bpf_kinsn_ns" => "only root may load a program and read its time",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" | "server_idle_ns" => {
@@ -303,7 +305,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 71] = [
+    const NEVER_MEASURED: [&str; 72] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -325,6 +327,7 @@ mod tests {
         "server_lead_rt_ns",
         "server_idle_ns",
         "hrtick_ns",
+        "hrtick_end_ns",
         "hrtick_resched_ns",
         "throttle_ns",
         "first_fork_ns",

@@ -15,12 +15,6 @@
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};
 
-/// The timer's time counts from this part of [`schedlab_model::Costs::hrtick_ns`] on: the kernel
-/// reads the clock before it sets the timer (`hrtick_schedule_exit`).
-const fn before_timer_ns(hrtick_ns: Nanos) -> Nanos {
-    hrtick_ns * 2 / 3
-}
-
 /// Least time (ns) from start to expiry.
 const DELAY_MIN: Nanos = 10_000;
 /// A running timer is kept if it expires this close (ns) to the new time (7.1).
@@ -102,7 +96,8 @@ impl Hrticks {
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
         // A stopped clock stops only what tasks are charged.
         let now = core.now.max(core.work.switch_ns);
-        let begins = now.saturating_add(before_timer_ns(core.hrtick_ns));
+        // The kernel reads the clock as it sets the timer (`hrtick_schedule_exit`).
+        let begins = now.saturating_add(core.hrtick_ns);
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)
