@@ -413,10 +413,24 @@ impl<S: TraceSink> Engine<'_, S> {
         // The task that runs has set the timer of its slice: the next one does not pay for it.
         self.core.work.hrtick_starts = nr_starts;
         self.charge_groups(task);
+        if self.costs.wakeup_fair_ns > 0 && cpu == this_cpu {
+            self.charge_fair_wakeup(task, waker);
+        }
         self.charge_programs(waker);
         if self.locks.is_some() {
             self.lock_wakeup(cpu, this_cpu, waker);
         }
+    }
+
+    /// Charges `waker` for what a fair `task` takes more. What an exit takes includes it.
+    #[inline(never)]
+    fn charge_fair_wakeup(&mut self, task: TaskId, waker: Option<TaskId>) {
+        let Some(waker) = waker.filter(|_| self.levels_of(task) > 0) else { return };
+        if self.tasks[waker].shared.as_ref().is_some_and(|shared| shared.has_left) {
+            return;
+        }
+        let check_ns = if self.levels_of(waker) > 0 { self.costs.preempt_check_ns } else { 0 };
+        self.charge(waker, self.costs.wakeup_fair_ns.saturating_add(check_ns));
     }
 
     /// Charges `task`, which wakes, for the queues of its groups.

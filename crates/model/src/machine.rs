@@ -144,6 +144,8 @@ pub struct Costs {
     pub pick_entry_ns: Nanos,
     /// Waking a task, on the waker's CPU.
     pub wakeup_ns: Nanos,
+    /// What it takes more if that task is fair, with `preempt_check_ns` if the waker is, too.
+    pub wakeup_fair_ns: Nanos,
     /// Delay of a timer: from the time it is set for (the end of a sleep, a tick, a scheduler's own
     /// timer) until its handler is done. It is charged to no task: the running task continues.
     pub timer_delay_ns: Nanos,
@@ -387,6 +389,7 @@ names_of_costs! {
     context_switch_ns,
     pick_entry_ns,
     wakeup_ns,
+    wakeup_fair_ns,
     timer_delay_ns,
     timer_wakeup_ns,
     timer_fair_ns,
@@ -486,6 +489,7 @@ impl Costs {
         context_switch_ns: 0,
         pick_entry_ns: 0,
         wakeup_ns: 0,
+        wakeup_fair_ns: 0,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
         timer_fair_ns: 0,
@@ -575,6 +579,7 @@ impl Costs {
         context_switch_ns: 1_200,
         pick_entry_ns: 20,
         wakeup_ns: 900,
+        wakeup_fair_ns: 0,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
         timer_fair_ns: 0,

@@ -118,6 +118,27 @@ fn the_next_task_is_charged_from_before_the_dequeue() {
     assert_eq!(turns(17_000), "0A 0.117000B 0.817000C");
 }
 
+/// A task that wakes a fair one pays for its queue, and a fair waker for the comparison.
+#[test]
+fn waking_a_fair_task_costs_its_waker_more() {
+    let object = ObjectId(0);
+    let end = |waits: SchedAttr, posts: SchedAttr| {
+        let program = ProgramBuilder::new().op(Op::SemWait { object }).build();
+        let post = ProgramBuilder::new().run(MS).op(Op::SemPost { object }).run(MS).build();
+        let tasks = vec![task("waits", waits, program), task("posts", posts, post)];
+        let mut workload = Workload::new("costs", tasks);
+        workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+        let costs = Costs { wakeup_fair_ns: 7_000, preempt_check_ns: 1_000, ..Costs::ZERO };
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, ..case.machine };
+        case.run().unwrap_or_else(|error| panic!("{error}")).outcome.end_ns
+    };
+    let fifo = || policy(Policy::Fifo, 1);
+    assert_eq!(end(policy(Policy::Fifo, 2), fifo()), 2 * MS);
+    assert_eq!(end(policy(Policy::Fifo, 2), nice(0)), 2 * MS);
+    assert_eq!(end(nice(0), nice(0)), 2 * MS + 8_000);
+}
+
 /// A task that yields uses the time up, but no longer delays the others.
 #[test]
 fn a_yield_costs_its_caller() {

@@ -223,7 +223,7 @@ fn why_missing(name: &str) -> &'static str {
         }
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns"
         | "queue_entity_ns" | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns"
-        | "hrtick_resched_ns" | "throttle_ns" => {
+        | "wakeup_fair_ns" | "hrtick_resched_ns" | "throttle_ns" => {
             "no program can tell it from the rest of a switch"
         }
         "bpf_kinsn_ns" => "only root may load a program and read its time",
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 72] = [
+    const NEVER_MEASURED: [&str; 73] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_fair_ns",
@@ -328,6 +328,7 @@ mod tests {
         "server_idle_ns",
         "hrtick_ns",
         "hrtick_end_ns",
+        "wakeup_fair_ns",
         "hrtick_resched_ns",
         "throttle_ns",
         "first_fork_ns",
