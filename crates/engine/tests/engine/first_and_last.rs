@@ -262,6 +262,21 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }
 
+/// A wake-up starts the timer of the waker's slice. It comes when that of A's would, so A, which
+/// preempts, starts none and pays nothing.
+#[test]
+fn a_woken_task_does_not_pay_for_the_wakers_timer() {
+    let object = ObjectId(0);
+    let waits = ProgramBuilder::new().op(Op::SemWait { object }).run(100_000).build();
+    let posts = ProgramBuilder::new().run(2 * MS).op(Op::SemPost { object }).run(MS).build();
+    let tasks = vec![task("waits", nice(0), waits), task("posts", nice(0), posts)];
+    let mut workload = Workload::new("timers", tasks);
+    workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+    let costs = Costs { hrtick_ns: 14_000, ..Costs::ZERO };
+    let found = turns("linux-7.2", &workload, costs, None);
+    assert_eq!(found, "0A 0.014000B 2.028000A 2.128000B 3.128000-");
+}
+
 /// A switch picks at each level before it sets the timer, which updates each. Kernel 7.2: first
 /// slices of 0.734 ms, 0.738 to 0.745 in a group, 0.747 to 0.755 in a group of a group.
 #[test]
