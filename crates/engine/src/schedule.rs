@@ -7,7 +7,7 @@ use crate::exec::Waiting;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::boundary::class::select_idle_cpu;
-use schedlab_sched::boundary::core::{Task, TaskState};
+use schedlab_sched::boundary::core::{Core, Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -36,9 +36,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
         self.core.work.clock_stopped = self.core.rqs[cpu.index()].clock_stopped.take();
-        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| {
-            self.at_clock(|engine| engine.leave(cpu, prev))
-        });
+        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.stack.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
         }
@@ -166,15 +164,20 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Takes `prev` off the runqueue if it blocks, exits or must move. Returns why it leaves, and
     /// whether it must move.
+    #[inline(always)]
     fn leave(&mut self, cpu: CpuId, prev: TaskId) -> (SwitchOut, bool) {
         let exec = &mut self.tasks[prev];
         let (yielded, must_move) = (std::mem::take(&mut exec.yielded), exec.must_move);
-        let t = self.core.task(prev);
-        let (state, class) = (t.state, t.class);
-        if state == TaskState::Running && !must_move {
+        if self.core.task(prev).state == TaskState::Running && !must_move {
             let out = if yielded { SwitchOut::Yielded } else { SwitchOut::Preempted };
             return (out, false);
         }
+        self.at_clock(|engine| engine.take_off(cpu, prev, must_move))
+    }
+
+    fn take_off(&mut self, cpu: CpuId, prev: TaskId, must_move: bool) -> (SwitchOut, bool) {
+        let t = self.core.task(prev);
+        let (state, class) = (t.state, t.class);
         let out = match state {
             TaskState::Running => SwitchOut::Preempted,
             TaskState::Sleeping => SwitchOut::Sleeping,
@@ -366,20 +369,20 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline]
     pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) -> &mut Task {
         let now = self.core.now;
-        let t = &mut self.core.tasks[task.index()];
+        let Core { rqs, tasks, .. } = &mut self.core;
+        let (rq, t) = (&mut rqs[cpu.index()], &mut tasks[task.index()]);
         debug_assert!(t.exec_start <= now, "task {task} has started to run in the future");
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
-        self.core.update_stopped_clock(cpu);
-        let t = &mut self.core.tasks[task.index()];
+        rq.clock_is(now);
         debug_assert!(
             t.sum_exec_runtime <= now + self.costs.block_ns - t.release_ns,
             "task {task} ran {} ns of {} ns",
             t.sum_exec_runtime,
             now - t.release_ns
         );
-        self.core.rqs[cpu.index()].class_exec_runtime[usize::from(t.class)] += ran;
+        rq.class_exec_runtime[usize::from(t.class)] += ran;
         t
     }
 

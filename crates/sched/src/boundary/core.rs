@@ -118,6 +118,17 @@ pub struct Rq {
     pub class_running_since: [Nanos; CLASSES_MAX],
 }
 
+impl Rq {
+    /// Something else than a wake-up that preempts has updated the clock of the CPU at `now`.
+    #[doc(hidden)]
+    #[inline]
+    pub fn clock_is(&mut self, now: Nanos) {
+        if let Some(at) = &mut self.clock_stopped {
+            *at = now;
+        }
+    }
+}
+
 /// From this number of CPUs on, the core remembers which CPUs changed. On smaller machines it is
 /// faster to look at all of them.
 pub const TOUCHED_MIN_CPUS: u32 = 32;
@@ -472,10 +483,7 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn update_stopped_clock(&mut self, cpu: CpuId) {
-        let now = self.now;
-        if let Some(at) = &mut self.rqs[cpu.index()].clock_stopped {
-            *at = now;
-        }
+        self.rqs[cpu.index()].clock_is(self.now);
     }
 
     /// A timer has updated the clock of a CPU.

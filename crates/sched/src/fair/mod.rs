@@ -52,7 +52,6 @@ use schedlab_model::program::{SchedFeature, SchedTunable};
 use schedlab_model::{
     CgroupSpec, Change, CpuId, CpuMask, CpuMax, Machine, Nanos, Policy, SchedAttr, TaskId,
 };
-use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_of};
 
@@ -100,6 +99,8 @@ pub struct FairClass {
     tracks_touched: bool,
     /// Whether some task is or was SCHED_IDLE.
     has_sched_idle: bool,
+    /// Whether some task has asked for a slice.
+    has_slices: bool,
     /// What the class did since the last explained pick, if an observer asks.
     audit: Option<Box<StepLog>>,
     /// Whether the class is audited or has a bug on purpose.
@@ -114,8 +115,7 @@ impl FairClass {
     pub fn new(rules: Rules, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> Self {
         let nr_cpus = machine.nr_cpus();
         let tunables = FairTunables::new(&rules, options, nr_cpus);
-        let waiting =
-            Timeline::new(rules.is_eevdf(), rules.algorithm != Algorithm::EevdfByDeadline);
+        let waiting = rules.timeline();
         let mut ents: Vec<Entity> = Vec::new();
         let mut cfs: Vec<CfsRq> =
             (0..nr_cpus).map(|cpu| CfsRq::new(0, cpu, NIL, waiting.clone())).collect();
@@ -173,6 +173,7 @@ impl FairClass {
             touched: CpuMask::first(nr_cpus),
             tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
             has_sched_idle: false,
+            has_slices: false,
             has_extras: bandwidth.is_some() || hrtick.is_some(),
             audit: None,
             is_odd: rules.bug.is_some(),
@@ -328,11 +329,17 @@ impl FairClass {
         se.idle = attr.policy == Policy::Idle;
         se.normal = attr.policy == Policy::Normal;
         if matches!(attr.policy, Policy::Normal | Policy::Batch) {
-            se.custom_slice = custom && attr.slice_ns.is_some();
+            let asks = custom && attr.slice_ns.is_some();
+            se.custom_slice = asks;
             se.slice = match attr.slice_ns {
                 Some(slice) if custom => slice.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()),
                 _ => base_slice,
             };
+            if asks && !std::mem::replace(&mut self.has_slices, true) {
+                for rq in &mut self.cfs {
+                    rq.waiting.keep_shape(&mut self.nodes);
+                }
+            }
         }
     }
 

@@ -7,6 +7,11 @@
 //! node is inserted after those of equal key. The steps of insertion and removal are those of the
 //! textbook, in the variant of Linux lib/rbtree.c: removal takes the successor, not the
 //! predecessor. So a tree has the kernel's shape, on which the deadline ties of Linux 6.6 depend.
+//!
+//! The values of subtrees are kept as the kernel keeps them: a rotation, and the move of a
+//! successor into the place of a removed node, copy only the second number (`RB_DECLARE_CALLBACKS`
+//! names one member). The least and the greatest slice of such a node are then those of another
+//! subtree, until an insertion or a removal below it recomputes them. So they depend on the shape.
 
 /// The index that means "no entity".
 pub const NIL: u32 = u32::MAX;
@@ -80,14 +85,16 @@ pub struct Tree {
     pub root: u32,
     /// Node with the least key; of equal keys the first inserted.
     pub leftmost: u32,
-    /// Whether the least and greatest values of subtrees are kept up to date.
+    /// Whether the least values of subtrees are kept up to date.
     pub augmented: bool,
+    /// Whether their greatest slices are, too.
+    pub has_longest: bool,
 }
 
 impl Tree {
     /// An empty tree.
     pub const fn new(augmented: bool) -> Self {
-        Self { root: NIL, leftmost: NIL, augmented }
+        Self { root: NIL, leftmost: NIL, augmented, has_longest: false }
     }
 
     /// Inserts `id`, whose key, time and slice are set, after all nodes of equal key.
@@ -95,12 +102,7 @@ impl Tree {
         let node = nodes[id as usize];
         let (mut parent, mut link, mut leftmost, mut went_left) = (NIL, self.root, true, false);
         while link != NIL {
-            let at = &mut nodes[link as usize];
-            if self.augmented {
-                at.min_time = min_time(at.min_time, node.time);
-                at.min_slice = at.min_slice.min(node.slice);
-                at.max_slice = at.max_slice.max(node.slice);
-            }
+            let at = &nodes[link as usize];
             parent = link;
             went_left = before(node.key, at.key);
             link = if went_left { at.left } else { at.right };
@@ -110,7 +112,7 @@ impl Tree {
         *new = Node { parent, left: NIL, right: NIL, red: true, ..node };
         new.min_time = node.time;
         new.min_slice = node.slice;
-        new.max_slice = node.slice;
+        new.max_slice = if self.has_longest { node.slice } else { 0 };
         if parent == NIL {
             self.root = id;
         } else if went_left {
@@ -120,6 +122,9 @@ impl Tree {
         }
         if leftmost {
             self.leftmost = id;
+        }
+        if self.augmented {
+            self.propagate(nodes, parent, NIL);
         }
         self.rebalance_after_insert(nodes, id);
     }
@@ -131,6 +136,7 @@ impl Tree {
         }
         let Node { parent, left, right, red, .. } = nodes[id as usize];
         let (fix_child, fix_parent, lost_black);
+        let mut changed = parent;
         if left == NIL || right == NIL {
             let child = if left == NIL { right } else { left };
             self.replace_child(nodes, parent, id, child);
@@ -152,9 +158,14 @@ impl Tree {
             self.replace_child(nodes, parent, id, successor);
             nodes[successor as usize].red = red;
             (fix_child, lost_black) = (child, !s.red);
+            nodes[successor as usize].min_time = nodes[id as usize].min_time;
+            if self.augmented && fix_parent != successor {
+                self.propagate(nodes, fix_parent, successor);
+            }
+            changed = successor;
         }
         if self.augmented {
-            self.update_upwards(nodes, fix_parent);
+            self.propagate(nodes, changed, NIL);
         }
         if lost_black {
             self.rebalance_after_remove(nodes, fix_child, fix_parent);
@@ -163,11 +174,9 @@ impl Tree {
 
     /// Sets the third number of `id`, which is in the tree, to `slice`.
     pub fn set_slice(&self, nodes: &mut [Node], id: u32, slice: u64) {
-        if nodes[id as usize].slice != slice {
-            nodes[id as usize].slice = slice;
-            if self.augmented {
-                self.update_upwards(nodes, id);
-            }
+        nodes[id as usize].slice = slice;
+        if self.augmented {
+            self.propagate(nodes, id, NIL);
         }
     }
 
@@ -218,17 +227,18 @@ impl Tree {
                 longest = longest.max(nodes[child as usize].max_slice);
             }
         }
+        if !self.has_longest {
+            longest = 0;
+        }
         let node = &mut nodes[id as usize];
         let old = (node.min_time, node.min_slice, node.max_slice);
         (node.min_time, node.min_slice, node.max_slice) = (time, slice, longest);
         old != (time, slice, longest)
     }
 
-    /// Recomputes from `id` to the root. Does not stop early: after a removal the upper nodes may
-    /// be wrong although the lowest is right.
-    fn update_upwards(&self, nodes: &mut [Node], mut id: u32) {
-        while id != NIL {
-            self.update(nodes, id);
+    /// Recomputes from `id` up to, without it, `stop`, or to the first node that does not change.
+    fn propagate(&self, nodes: &mut [Node], mut id: u32, stop: u32) {
+        while id != stop && self.update(nodes, id) {
             id = nodes[id as usize].parent;
         }
     }
@@ -254,8 +264,6 @@ impl Tree {
         nodes[id as usize].parent = child;
         if self.augmented {
             nodes[child as usize].min_time = node.min_time;
-            nodes[child as usize].min_slice = node.min_slice;
-            nodes[child as usize].max_slice = node.max_slice;
             self.update(nodes, id);
         }
     }
@@ -340,28 +348,25 @@ impl Tree {
         }
     }
 
-    /// Checks order, colours, links and the values of subtrees; returns the ids in order.
+    /// Checks order, colours, links and the least times of subtrees; returns the ids in order.
     #[cfg(test)]
     fn check(&self, nodes: &[Node]) -> Vec<u32> {
-        fn walk(nodes: &[Node], id: u32, parent: u32, out: &mut Vec<u32>) -> (u32, u64, [u64; 2]) {
+        fn walk(nodes: &[Node], id: u32, parent: u32, out: &mut Vec<u32>) -> (u32, u64) {
             if id == NIL {
-                return (1, u64::MAX / 2, [u64::MAX, 0]);
+                return (1, u64::MAX / 2);
             }
             let node = &nodes[id as usize];
             assert_eq!(node.parent, parent);
             assert!(
                 !(node.red && (Tree::is_red(nodes, node.left) || Tree::is_red(nodes, node.right)))
             );
-            let (left, left_time, left_slice) = walk(nodes, node.left, id, out);
+            let (left, left_time) = walk(nodes, node.left, id, out);
             out.push(id);
-            let (right, right_time, right_slice) = walk(nodes, node.right, id, out);
+            let (right, right_time) = walk(nodes, node.right, id, out);
             assert_eq!(left, right, "black heights differ at {id}");
             let time = node.time.min(left_time).min(right_time);
-            let least = node.slice.min(left_slice[0]).min(right_slice[0]);
-            let greatest = node.slice.max(left_slice[1]).max(right_slice[1]);
-            let kept = (node.min_time, node.min_slice, node.max_slice);
-            assert_eq!(kept, (time, least, greatest));
-            (left + u32::from(!node.red), time, [least, greatest])
+            assert_eq!(node.min_time, time);
+            (left + u32::from(!node.red), time)
         }
         let mut out = Vec::new();
         walk(nodes, self.root, NIL, &mut out);
@@ -405,6 +410,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Three slices of 100, 0.7 and 3 in order of insertion, with deadlines alike: the third node
+    /// becomes the root by rotations and does not learn of the least slice. In guests of 6.18 a
+    /// fourth task is then protected for 3 ms.
+    #[test]
+    fn a_rotation_leaves_slices_behind() {
+        let mut nodes = vec![Node::of(1_000, 0, 1_000), Node::of(7, 0, 7), Node::of(30, 0, 30)];
+        let mut tree = Tree::new(true);
+        for id in 0..3 {
+            tree.insert(&mut nodes, id);
+        }
+        assert_eq!((tree.root, nodes[2].min_slice, nodes[2].max_slice), (2, 30, 0));
+        // An insertion that changes nothing in its parent does not reach the root; one that does,
+        // here by an earlier time, recomputes it.
+        nodes.push(Node::of(9, 0, 9));
+        tree.insert(&mut nodes, 3);
+        assert_eq!((tree.root, nodes[2].min_slice), (2, 30));
+        nodes.push(Node::of(8, u64::MAX, 9));
+        tree.insert(&mut nodes, 4);
+        assert_eq!((tree.root, nodes[2].min_slice), (2, 7));
     }
 
     #[test]

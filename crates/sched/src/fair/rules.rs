@@ -4,6 +4,7 @@
 //! Source: Linux kernel/sched/fair.c and features.h of the versions named.
 
 use super::features::Features;
+use super::timeline::Timeline;
 use super::weights::LoadWeight;
 use crate::balance::{BalanceFeatures, BalanceRules};
 use crate::boundary::hrtick::HrtickRule;
@@ -287,6 +288,13 @@ impl Rules {
     #[inline]
     pub(super) fn has(&self, bug: FairBug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// An empty queue of waiting entities.
+    pub(super) fn timeline(&self) -> Timeline {
+        let has_longest = self.lag_limit == LagLimit::LongestSlice;
+        let shape_counts = self.algorithm != Algorithm::EevdfByDeadline;
+        Timeline::new(self.is_eevdf(), has_longest, shape_counts)
     }
 
     /// Whether the rules are those of EEVDF.

@@ -3,10 +3,12 @@
 //!
 //! The kernel keeps them in a red-black tree. If the shape of that tree influences the pick, the
 //! model uses a tree too: EEVDF of 6.6 breaks ties of deadlines by the shape, CFS does not. EEVDF
-//! from 6.12 on needs only the order: the first eligible entity in order of deadlines. For it, a
-//! few entities are in a sorted array inside the queue, and only a longer queue uses the tree. Most
-//! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring,
-//! because usually the first entity leaves and returns as the last.
+//! from 6.12 on needs only the order: the first eligible entity in order of deadlines. Once tasks
+//! have asked for slices it needs the shape, because the least slice of a queue then depends on it
+//! (see [`super::rbtree`]). Without the shape, a few entities are in a sorted array inside the
+//! queue, and only a longer queue uses the tree. Most queues are short, and an array of eight costs
+//! a third of a tree of eight. The array is a ring, because usually the first entity leaves and
+//! returns as the last.
 
 use super::rbtree::{NIL, Node, Tree, before, max_time, min_time};
 
@@ -56,17 +58,25 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline. `augmented`: least times and slices are needed. `shape_counts`: it is
-    /// always a tree.
-    pub const fn new(augmented: bool, shape_counts: bool) -> Self {
+    /// An empty timeline. `augmented`: least times and slices are needed. `has_longest`: so is the
+    /// greatest slice. `shape_counts`: it is always a tree.
+    pub const fn new(augmented: bool, has_longest: bool, shape_counts: bool) -> Self {
         Self {
             slots: [EMPTY; SMALL_MAX],
             head: 0,
             len: 0,
             is_tree: shape_counts,
             may_be_small: !shape_counts,
-            tree: Tree::new(augmented),
+            tree: Tree { has_longest, ..Tree::new(augmented) },
         }
+    }
+
+    /// From now on the shape of the tree matters.
+    pub fn keep_shape(&mut self, nodes: &mut [Node]) {
+        if !self.is_tree {
+            self.grow(nodes);
+        }
+        self.may_be_small = false;
     }
 
     /// Index in the ring of entity number `position`.
@@ -277,7 +287,7 @@ impl Timeline {
             *slot = Slot { key, time, slice, id };
             id = self.tree.next(nodes, id);
         }
-        self.tree = Tree::new(self.tree.augmented);
+        (self.tree.root, self.tree.leftmost) = (NIL, NIL);
         self.is_tree = false;
     }
 }
@@ -294,7 +304,7 @@ mod tests {
             steps in prop::collection::vec((0u32..24, 0u64..30, 0u64..1000, 0u64..50), 1..600),
         ) {
             let mut nodes = [vec![Node::NEW; 24], vec![Node::NEW; 24]];
-            let mut lines = [Timeline::new(true, false), Timeline::new(true, true)];
+            let mut lines = [false, true].map(|shape| Timeline::new(true, true, shape));
             let mut queued = [false; 24];
             for (id, key, time, slice) in steps {
                 for (line, nodes) in lines.iter_mut().zip(&mut nodes) {
@@ -316,8 +326,6 @@ mod tests {
                     }
                     let least = (
                         [0, 100, 300, 600].map(|floor| line.min_time_from(nodes, floor)),
-                        line.min_slice(nodes),
-                        line.max_slice(nodes),
                         line.is_empty(),
                     );
                     (order, least, [0, 100, 300, 600, 1000].map(fits))
