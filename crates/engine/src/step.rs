@@ -98,10 +98,10 @@ impl<S: TraceSink> Engine<'_, S> {
             self.pause(cpu, task);
         }
         if reschedules && self.stays_in_kernel(cpu) {
-            // The rest of the call takes the task on the way to the switch, too.
-            let ns = owed_ns.min(self.costs.wakeup_switch_ns);
-            if ns > 0 && self.core.rq(cpu).need_resched {
-                self.resched_after(cpu, ns);
+            // The rest of the call takes the task on the way to the switch, too: further wake-ups.
+            let takes_time = self.costs.wakeup_switch_ns > 0;
+            if takes_time && owed_ns > 0 && self.core.rq(cpu).need_resched {
+                self.resched_after(cpu, owed_ns);
             }
         } else if reschedules {
             if self.costs.wakeup_switch_ns > 0 {
