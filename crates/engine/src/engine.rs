@@ -112,8 +112,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         if let Some(user) = &user {
             user.comes_first(&mut arrivals);
         }
-        let at_start = arrivals.iter().filter(|arrival| arrival.release_ns == 0);
-        let policies = at_start.map(|arrival| workload.tasks[arrival.spec as usize].attr.policy);
+        let at_start = arrivals.iter().filter(|of| of.release_ns == 0);
+        let policies = at_start.map(|of| workload.tasks[of.spec as usize].attr.policy);
         core.server_lead_ns = machine.costs.server_lead(policies);
         let mut threads = Threads::of(&machine.threads, workload, usize::from(user.is_some()));
         if let Some(threads) = &mut threads {
@@ -123,8 +123,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         for (index, arrival) in arrivals.iter().enumerate() {
             // A release after time 0 is the end of a sleep.
             let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
-            let at = arrival.release_ns.saturating_add(delay_ns);
-            clock.events.push(at, Due::Release(index as u32));
+            clock
+                .events
+                .push(arrival.release_ns.saturating_add(delay_ns), Due::Release(index as u32));
         }
         Self {
             workload,

@@ -7,7 +7,8 @@
 //! numbers (futex_wake in kernel/futex/waitwake.c). A CPU that was idle for the first task is busy
 //! for the next one, so the order decides where tasks begin.
 //!
-//! On one CPU it has woken all others before time 0, and wakes those of SCHED_DEADLINE after the tick.
+//! On one CPU it has woken all others before time 0, and wakes those of SCHED_DEADLINE after the
+//! tick.
 //!
 //! A task of SCHED_DEADLINE preempts the launcher: at the end of the call that wakes all of a word,
 //! or at once if the preemption model lets calls be preempted. The launcher goes on where it runs

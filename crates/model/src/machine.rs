@@ -279,8 +279,8 @@ pub struct Costs {
     /// From a tick to the wake-up of RCU's thread, in the softirq after it. Meanwhile the running
     /// task's program continues: what a visit takes from it is in other costs.
     pub rcu_wakeup_ns: Nanos,
-    /// Freeing what a task that has ended leaves, in the softirq of the tick after the last visit of
-    /// RCU's thread: time of the running task.
+    /// Freeing what a task that has ended leaves, in the softirq of the tick after the last visit
+    /// of RCU's thread: time of the running task.
     pub rcu_free_ns: Nanos,
     /// Waiting for children: what the call takes in addition to `syscall_ns`.
     pub join_ns: Nanos,

@@ -407,7 +407,7 @@ pub static RULES: [Rule; 54] = [
         source: "cfs_rq_min_slice, kernel/sched/fair.c, against a list",
         holds_for: "kernels from 6.12 on",
         tolerance: "none",
-        traps: "an empty queue has none",
+        traps: "after a rotation of the tree it may be that of another subtree",
         needs: Needs::State,
         make: None,
     },

@@ -151,8 +151,8 @@ fn a_grace_period_serves_all_that_came_before_it() {
     assert_eq!(visits(late(), 1), ["4", "8"]);
 }
 
-/// RCU's thread wakes after the tick, an exit hands memory to RCU before its end, and the tick after
-/// the last visit frees it.
+/// RCU's thread wakes after the tick, an exit hands memory to RCU before its end, and the tick
+/// after the last visit frees it.
 #[test]
 fn rcu_frees_at_the_tick_after_its_threads_last_visit() {
     let turns = |burst_ns, costs: Costs| {

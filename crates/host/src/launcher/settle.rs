@@ -158,8 +158,9 @@ impl Launcher<'_> {
         set.map_err(|error| self.failed_task(spec, &format!("setting its CPUs: {error}")))
     }
 
-    /// How the roll call of `count` tasks keeps out of their way: if the pace asks for calm, nothing
-    /// is left for the kernel's threads when a task runs, and it sleeps before the first look.
+    /// How the roll call of `count` tasks keeps out of their way. If the pace asks for calm,
+    /// nothing is left for the kernel's threads when a task runs, and it sleeps before the first
+    /// look.
     pub(super) fn calm_of_roll(&self, count: u32) -> RollCalm {
         if self.plan.pace.calm_ns == 0 {
             return RollCalm { before_ns: 0, look_ns: 50_000 };

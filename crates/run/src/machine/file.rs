@@ -210,7 +210,7 @@ pub struct ThreadTable {
     /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
     #[serde(default)]
     pub rt_priority: u8,
-    /// The series of kernels, such as `7.2`, in which it takes the place of the thread of this name.
+    /// The series of kernels, such as `7.2`, in which it replaces the thread of this name.
     /// Default: all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

@@ -259,7 +259,10 @@ impl FairClass {
         for q in (cpu.0..self.cfs.len() as u32).step_by(self.nr_cpus as usize) {
             let slices = self.members(q).into_iter().map(|e| self.ent(e).slice);
             let Some(found) = slices.min() else { continue };
-            add(vec![Fact::ns("min_slice", self.min_slice(q)), Fact::ns("found", found)]);
+            // A rotation of the kernel's tree may leave the least slice of another subtree.
+            if self.rq(q).waiting.has_exact_slices() {
+                add(vec![Fact::ns("min_slice", self.min_slice(q)), Fact::ns("found", found)]);
+            }
         }
     }
 

@@ -89,12 +89,14 @@ pub struct Tree {
     pub augmented: bool,
     /// Whether their greatest slices are, too.
     pub has_longest: bool,
+    /// Whether a node may have got the slices of another subtree since the tree was empty.
+    pub is_inexact: bool,
 }
 
 impl Tree {
     /// An empty tree.
     pub const fn new(augmented: bool) -> Self {
-        Self { root: NIL, leftmost: NIL, augmented, has_longest: false }
+        Self { root: NIL, leftmost: NIL, augmented, has_longest: false, is_inexact: false }
     }
 
     /// Inserts `id`, whose key, time and slice are set, after all nodes of equal key.
@@ -114,6 +116,7 @@ impl Tree {
         new.min_slice = node.slice;
         new.max_slice = if self.has_longest { node.slice } else { 0 };
         if parent == NIL {
+            self.is_inexact = false;
             self.root = id;
         } else if went_left {
             nodes[parent as usize].left = id;
@@ -159,6 +162,7 @@ impl Tree {
             nodes[successor as usize].red = red;
             (fix_child, lost_black) = (child, !s.red);
             nodes[successor as usize].min_time = nodes[id as usize].min_time;
+            self.is_inexact = true;
             if self.augmented && fix_parent != successor {
                 self.propagate(nodes, fix_parent, successor);
             }
@@ -264,6 +268,7 @@ impl Tree {
         nodes[id as usize].parent = child;
         if self.augmented {
             nodes[child as usize].min_time = node.min_time;
+            self.is_inexact = true;
             self.update(nodes, id);
         }
     }

@@ -141,6 +141,11 @@ impl Timeline {
         least
     }
 
+    /// Whether the least slice is that of all entities, and not perhaps of another subtree.
+    pub fn has_exact_slices(&self) -> bool {
+        !(self.is_tree && self.tree.is_inexact)
+    }
+
     /// The least slice of all entities; the maximum number if no entity waits.
     #[inline]
     pub fn min_slice(&self, nodes: &[Node]) -> u64 {
