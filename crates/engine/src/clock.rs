@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Future times: a heap of events, the end of each CPU's burst, and the next tick.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{Arrival, CpuId, Nanos, TaskId};
 use std::collections::BinaryHeap;
 
 /// An event. At one instant events are handled in the order of these variants.
@@ -383,6 +383,15 @@ impl Clock {
     pub fn new(nr_cpus: u32, next_tick: Nanos) -> Self {
         let (events, burst_ends) = (EventQueue::default(), BurstEnds::new(nr_cpus));
         Self { events, burst_ends, next_tick, nr_busy: 0 }
+    }
+
+    /// All arrivals are released at their times. A release after time 0 is the end of a sleep.
+    pub fn expect(&mut self, arrivals: &[Arrival], timer_delay_ns: Nanos) {
+        for (index, arrival) in arrivals.iter().enumerate() {
+            let delay_ns = if arrival.release_ns > 0 { timer_delay_ns } else { 0 };
+            let at = arrival.release_ns.saturating_add(delay_ns);
+            self.events.push(at, Due::Release(index as u32));
+        }
     }
 
     /// Time of the next event, tick or end of a burst; `Nanos::MAX` if there is none.

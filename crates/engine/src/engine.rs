@@ -120,13 +120,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             threads.come_first(&mut clock.events);
             threads.set_up_all(&arrivals, workload);
         }
-        for (index, arrival) in arrivals.iter().enumerate() {
-            // A release after time 0 is the end of a sleep.
-            let delay_ns = if arrival.release_ns > 0 { core.timer_delay_ns } else { 0 };
-            clock
-                .events
-                .push(arrival.release_ns.saturating_add(delay_ns), Due::Release(index as u32));
-        }
+        clock.expect(&arrivals, core.timer_delay_ns);
         Self {
             workload,
             config,
