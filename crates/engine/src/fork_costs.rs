@@ -63,7 +63,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.tasks[task].parent.is_none() {
             ns = ns.saturating_add(costs.exit_launched_ns);
         }
-        if self.shared(task).has_forked {
+        if self.tasks[task].shared.as_ref().is_some_and(|own| own.has_forked) {
             ns = ns.saturating_add(costs.exit_forked_ns);
         }
         ns
