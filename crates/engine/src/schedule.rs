@@ -369,16 +369,17 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline]
     pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) -> &mut Task {
         let now = self.core.now;
-        let Core { rqs, tasks, tick_nsec, .. } = &mut self.core;
+        let Core { rqs, tasks, .. } = &mut self.core;
         let (rq, t) = (&mut rqs[cpu.index()], &mut tasks[task.index()]);
         debug_assert!(t.exec_start <= now, "task {task} has started to run in the future");
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
         rq.clock_is(now);
-        // The clock of its CPU may have stopped before its release, less than a tick ago.
+        // The clock of its CPU may have stopped before its release, on the way to this switch.
         debug_assert!(
-            t.sum_exec_runtime <= now + *tick_nsec - t.release_ns,
+            t.sum_exec_runtime
+                <= now + self.costs.block_ns + self.costs.wakeup_switch_ns - t.release_ns,
             "task {task} ran {} ns of {} ns",
             t.sum_exec_runtime,
             now - t.release_ns
