@@ -5,8 +5,9 @@
 use crate::common;
 
 use common::checks::{check_case, measures};
-use common::workloads::{all, endless, task};
+use common::workloads::{all, endless, nice, task};
 use common::{Case, MS, S};
+use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuMax, Machine, Op, Preempt, SchedAttr, TaskSpec, Workload,
 };
@@ -126,5 +127,32 @@ fn what_is_throttled_is_not_starved() {
         let run = case.run().unwrap_or_else(|error| panic!("{error}"));
         let ran: u64 = measures(&case, &run).tasks.iter().map(|task| task.cpu_time_ns).sum();
         assert!((50 * MS..=75 * MS).contains(&ran), "{name}: {ran} ns");
+    }
+}
+
+/// A task uses up its budget while it goes to sleep, across the end of a period: its clock has
+/// stopped before the end, and the switch comes after it. The timer of the pool, which had stopped,
+/// starts for a period that ends later.
+#[test]
+fn a_pool_starts_again_as_a_period_ends_on_the_way_to_a_switch() {
+    const US: u64 = 1_000;
+    for name in ALL {
+        for late_us in 0..30 {
+            let mut program = ProgramBuilder::new();
+            let program = program.run(400 * US).sleep(1_900 * US);
+            let program = program.run((680 + late_us) * US).sleep(MS).run(MS / 2).build();
+            let mut limited = task("limited", nice(0), program);
+            limited.attr.cgroup = CgroupId(1);
+            let mut workload = Workload::new("again", vec![limited]);
+            let mut group = CgroupSpec::new("/limited", CgroupId(0), 100);
+            group.cpu_max = max(1, 1);
+            workload.cgroups.push(group);
+            let mut case = Case::new(&workload, scheduler(name), 1);
+            let costs = Costs { block_ns: 20 * US, ..Costs::ZERO };
+            case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+            let run = case.run().unwrap_or_else(|error| panic!("{name}, {late_us} us: {error}"));
+            let ran_ns = run.trace.end_ns - (1_900 + 1_000 - 2 * 20) * US;
+            assert_eq!(ran_ns, (400 + 680 + late_us + 500 + 2 * 20) * US, "{name}, {late_us} us");
+        }
     }
 }

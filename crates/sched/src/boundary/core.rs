@@ -634,6 +634,20 @@ impl Core {
         at.saturating_add(self.timer_delay_ns) <= self.now
     }
 
+    /// The time of the clock that timers follow. The clock of a CPU may be stopped before it.
+    #[inline]
+    pub fn hrtimer_now(&self) -> Nanos {
+        self.now.max(self.work.switch_ns)
+    }
+
+    /// When a timer comes that is to expire as the clock of the CPU shows `at`. The kernel starts
+    /// such timers for the time that is left (`start_dl_timer`, `task_non_contending`), so they are
+    /// as late as a stopped clock is behind.
+    #[inline]
+    pub fn at_hrtimer_clock(&self, at: Nanos) -> Nanos {
+        at.saturating_add(self.hrtimer_now() - self.now)
+    }
+
     /// Starts a timer of the calling class for `at`: [`TimerRequest`].
     pub fn start_timer(&mut self, at: Nanos, token: u64) {
         let at = self.timer_comes(at);

@@ -95,7 +95,7 @@ impl Hrticks {
     /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
         // A stopped clock stops only what tasks are charged.
-        let now = core.now.max(core.work.switch_ns);
+        let now = core.hrtimer_now();
         // The kernel reads the clock as it sets the timer (`hrtick_schedule_exit`).
         let begins = now.saturating_add(core.hrtick_ns);
         let at = begins.saturating_add(delay.max(DELAY_MIN));

@@ -71,6 +71,7 @@ impl DlClass {
         } else {
             state.counted.non_contending = true;
             state.departure += 1;
+            let at = core.at_hrtimer_clock(at);
             core.start_timer(at, token(TimerKind::Inactive, task, state.departure));
         }
     }

@@ -429,6 +429,7 @@ impl FairServers {
     /// Sets the timer to `at`. At most one timer that expires no later is kept, so that servers
     /// that start and stop often do not need a timer each time.
     fn arm(&mut self, core: &mut Core, cpu: CpuId, at: Nanos) {
+        let at = core.at_hrtimer_clock(at);
         let server = &mut self.cpus[cpu.index()];
         server.wanted = at;
         let comes = core.timer_comes(at);

@@ -219,6 +219,7 @@ impl DlClass {
         let Some(at) = state.entity.timer_at(core.now) else { return false };
         state.entity.throttled = true;
         state.replenishment += 1;
+        let at = core.at_hrtimer_clock(at);
         core.start_timer(at, token(TimerKind::Replenish, task, state.replenishment));
         true
     }

@@ -177,6 +177,7 @@ impl DlClass {
                 self.grub.deactivate(cpu, bw);
             } else {
                 counted.non_contending = true;
+                let at = core.at_hrtimer_clock(at);
                 core.start_timer(at, token_of_inactive_server(cpu, counted.departure));
             }
         }

@@ -214,8 +214,9 @@ impl Bandwidth {
         }
         // A guest's tasks are woken just before time 0, which then ends a period.
         let is_first = core.aligns_periods && core.now == 0;
-        if core.now >= pool.expires && !is_first {
-            pool.expires += ((core.now - pool.expires) / pool.period + 1) * pool.period;
+        let now = core.hrtimer_now();
+        if now >= pool.expires && !is_first {
+            pool.expires += ((now - pool.expires) / pool.period + 1) * pool.period;
         }
         core.start_timer(pool.expires, token(TOKEN_PERIOD, group));
     }
@@ -236,9 +237,10 @@ impl Bandwidth {
         let pool = self.pool(group);
         pool.runtime += slack as u64;
         let helps = pool.runtime > slice && !pool.throttled.is_empty() && !pool.slack_started;
-        if helps && !self.refills_within(core.now, group, SLACK_PERIOD + REFILL_SOON) {
+        let now = core.hrtimer_now();
+        if helps && !self.refills_within(now, group, SLACK_PERIOD + REFILL_SOON) {
             self.pool(group).slack_started = true;
-            core.start_timer(core.now + SLACK_PERIOD, token(TOKEN_SLACK, group));
+            core.start_timer(now + SLACK_PERIOD, token(TOKEN_SLACK, group));
         }
     }
 

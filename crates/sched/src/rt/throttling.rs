@@ -170,7 +170,7 @@ impl Throttling {
             return;
         }
         (self.timer_active, self.is_late) = (true, false);
-        self.expires = core.now;
+        self.expires = core.hrtimer_now();
         core.start_timer(self.expires, TOKEN_PERIOD);
     }
 
