@@ -35,7 +35,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
-        self.core.work.clock_stopped = self.core.rqs[cpu.index()].clock_stopped.take();
+        let now = self.core.now;
+        self.core.work.pick_clock_ns = self.core.rqs[cpu.index()].clock_stopped.resume(now);
+        self.core.work.switch_ns = now;
         let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.stack.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
@@ -73,7 +75,6 @@ impl<S: TraceSink> Engine<'_, S> {
         if must_move && let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
             self.move_away(cpu, prev);
         }
-        self.core.work.clock_stopped = None;
         self.balance_callbacks(cpu);
         if followed && self.locks.is_some() {
             self.lock_callbacks(cpu);
@@ -93,10 +94,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// between the two is charged to the next task, not to the one that runs meanwhile.
     #[inline(always)]
     fn at_clock<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        // Written without a branch: with one there are two copies of the work, and calls to them.
-        let now = self.core.now;
-        self.core.now = self.core.work.clock_stopped.unwrap_or(now);
-        self.core.work.switch_ns = now;
+        let now = std::mem::replace(&mut self.core.now, self.core.work.pick_clock_ns);
         let result = work(self);
         self.core.now = now;
         result
@@ -375,7 +373,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
-        rq.clock_is(now);
+        rq.clock_stopped.update(now);
         // The clock of its CPU may have stopped before its release, on the way to this switch.
         debug_assert!(
             t.sum_exec_runtime
@@ -410,7 +408,7 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         self.resume_burst(cpu, next, cost, refill);
         let t = &mut self.core.tasks[next.index()];
-        t.exec_start = self.core.work.clock_stopped.unwrap_or(self.core.now);
+        t.exec_start = self.core.work.pick_clock_ns;
         let class = t.class;
         self.at_clock(|engine| {
             let (class, core) = engine.class(class);

@@ -326,8 +326,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let t = self.core.task(task);
         let (cpu, since) = (t.cpu, t.exec_start);
         let at = self.core.now.saturating_sub(self.costs.block_ns).max(since);
-        let rq = &mut self.core.rqs[cpu.index()];
-        rq.clock_stopped = rq.clock_stopped.or(Some(at));
+        self.core.rqs[cpu.index()].clock_stopped.stop_at(at);
     }
 
     fn sleep_until(&mut self, task: TaskId, at: Nanos) -> Next {

@@ -101,7 +101,7 @@ pub struct Rq {
     pub need_resched_lazy: bool,
     /// When its clock was updated last, if the next pick leaves the clock as it is
     /// (`rq_clock_skip_update`).
-    pub clock_stopped: Option<Nanos>,
+    pub clock_stopped: StoppedClock,
     /// Classes, by bit, that requested [`crate::SchedClass::balance_callback`] after the next
     /// reschedule.
     balance_callbacks: u8,
@@ -118,14 +118,40 @@ pub struct Rq {
     pub class_running_since: [Nanos; CLASSES_MAX],
 }
 
-impl Rq {
-    /// Something else than a wake-up that preempts has updated the clock of the CPU at `now`.
-    #[doc(hidden)]
+/// The clock of a CPU while its next pick is to leave it as it is (`rq_clock_skip_update`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoppedClock(Nanos);
+
+impl StoppedClock {
+    /// The clock runs.
+    const RUNS: Self = Self(Nanos::MAX);
+
+    /// Whether the clock has stopped.
     #[inline]
-    pub fn clock_is(&mut self, now: Nanos) {
-        if let Some(at) = &mut self.clock_stopped {
-            *at = now;
+    pub fn is_stopped(self) -> bool {
+        self != Self::RUNS
+    }
+
+    /// Stops the clock at `at`, unless it has stopped.
+    #[inline]
+    pub fn stop_at(&mut self, at: Nanos) {
+        if !self.is_stopped() {
+            self.0 = at;
         }
+    }
+
+    /// Something updates the clock at `now`; it stays stopped if it was.
+    #[inline]
+    pub fn update(&mut self, now: Nanos) {
+        if self.is_stopped() {
+            self.0 = now;
+        }
+    }
+
+    /// Lets the clock run again from `now` on. Returns the time that it showed before.
+    #[inline]
+    pub fn resume(&mut self, now: Nanos) -> Nanos {
+        std::mem::replace(self, Self::RUNS).0.min(now)
     }
 }
 
@@ -185,9 +211,9 @@ pub struct Work {
     /// CPU time (ns) of a task that goes to sleep since the clock of its CPU was updated
     /// (`update_rq_clock` in `__schedule`).
     pub after_clock_ns: Nanos,
-    /// The time of the clock of the CPU that picks, if the pick leaves the clock as it is.
-    pub clock_stopped: Option<Nanos>,
-    /// The true time of the last such pick.
+    /// The time that the clock of the CPU showed at the last reschedule.
+    pub pick_clock_ns: Nanos,
+    /// The true time of that reschedule.
     pub switch_ns: Nanos,
     /// CPUs whose running task was compared with a woken one, under the lock, after the first.
     pub cpus_compared: u32,
@@ -298,7 +324,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
-            clock_stopped: None,
+            clock_stopped: StoppedClock::RUNS,
             balance_callbacks: 0,
             nr_switches: 0,
             idle_since: 0,
@@ -474,8 +500,8 @@ impl Core {
     pub fn stop_clock(&mut self, cpu: CpuId) {
         let now = self.now;
         let rq = &mut self.rqs[cpu.index()];
-        if rq.need_resched || rq.clock_stopped.is_some() {
-            rq.clock_stopped = Some(now);
+        if rq.need_resched || rq.clock_stopped.is_stopped() {
+            rq.clock_stopped = StoppedClock(now);
         }
     }
 
@@ -483,7 +509,7 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn update_stopped_clock(&mut self, cpu: CpuId) {
-        self.rqs[cpu.index()].clock_is(self.now);
+        self.rqs[cpu.index()].clock_stopped.update(self.now);
     }
 
     /// A timer has updated the clock of a CPU.
@@ -491,7 +517,7 @@ impl Core {
     pub fn update_stopped_clocks(&mut self) {
         let now = self.now;
         for rq in &mut self.rqs {
-            rq.clock_stopped = rq.clock_stopped.map(|_| now);
+            rq.clock_stopped.update(now);
         }
     }
 
