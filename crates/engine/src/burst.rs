@@ -5,6 +5,7 @@ use crate::cold_cache::ColdCaches;
 use crate::engine::Engine;
 use crate::kernel_mode::KernelMode;
 use crate::pace::Pace;
+use crate::timer_interrupt::TimerInterrupt;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId, TraceSink, Workload};
 
 /// State of CPUs that influences how long a burst takes.
@@ -15,6 +16,7 @@ pub(crate) struct Cpus {
     pub kernel_mode: KernelMode,
     /// `Some` only if a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
+    pub timers: Vec<TimerInterrupt>,
     has_plain_bursts: bool,
 }
 
@@ -24,7 +26,8 @@ impl Cpus {
         let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
         let has_plain_bursts = pace.is_none() && !kernel_mode.is_tracked();
         let cold_caches = ColdCaches::new(machine, workload);
-        Self { pace, kernel_mode, cold_caches, has_plain_bursts }
+        let timers = vec![TimerInterrupt::default(); machine.nr_cpus() as usize];
+        Self { pace, kernel_mode, cold_caches, timers, has_plain_bursts }
     }
 
     /// Whether a burst is only a time: siblings do not slow it, and time in the kernel does not

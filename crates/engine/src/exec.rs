@@ -110,9 +110,13 @@ impl Tasks {
 
     /// Description and name of arrival number `index`, which is released now: the name goes to
     /// its task.
-    pub fn arrival(&mut self, index: u32) -> (u32, String) {
-        let arrival = &mut self.arrivals[index as usize];
-        (arrival.spec, std::mem::take(&mut arrival.name))
+    pub fn arrival_spec(&self, index: u32) -> u32 {
+        self.arrivals[index as usize].spec
+    }
+
+    /// Takes the name of the task of arrival number `index`, which is released once.
+    pub fn take_arrival_name(&mut self, index: u32) -> String {
+        std::mem::take(&mut self.arrivals[index as usize].name)
     }
 
     /// When arrival number `index` is released, by the workload.

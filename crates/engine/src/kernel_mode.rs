@@ -134,6 +134,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The task of `cpu` reaches a point at which it may be preempted. It may be another task by
     /// now; then a request that is still there is postponed again.
     pub(crate) fn return_to_user(&mut self, cpu: CpuId) {
+        if self.is_put_off_by_timer(cpu) {
+            return;
+        }
         self.core.unpark_resched(cpu);
         self.interrupt_returns(cpu);
     }

@@ -55,6 +55,7 @@ mod stack;
 mod step;
 mod threads;
 mod ticks;
+mod timer_interrupt;
 mod user;
 mod wake;
 

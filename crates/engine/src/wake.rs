@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
+use crate::clock::Due;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
@@ -21,7 +22,7 @@ const BURST_STEPS_MAX: u32 = 10_000;
 impl<S: TraceSink> Engine<'_, S> {
     /// An arrival is released: by the launcher at time 0, later by a timer.
     pub(crate) fn release(&mut self, index: u32) {
-        let (spec, name) = self.tasks.arrival(index);
+        let spec = self.tasks.arrival_spec(index);
         debug_assert!(self.tasks.nr_live() > 0, "arrival {index} is of no one who was to come");
         let allowed = self.workload.tasks[spec as usize].attr.affinity;
         let mut cpus = allowed.map_or(self.core.cpus, |mask| mask.and(&self.core.cpus));
@@ -29,6 +30,10 @@ impl<S: TraceSink> Engine<'_, S> {
             cpus = self.allowed_cpus(&self.workload.tasks[spec as usize].attr);
         }
         let this_cpu = self.set_up_on(&cpus);
+        if self.tasks.release_ns(index) > 0 && self.is_in_timer(this_cpu, Due::Release(index)) {
+            return;
+        }
+        let name = self.tasks.take_arrival_name(index);
         let task = self.create(spec, name, this_cpu, None);
         self.charge(task, self.costs.task_start_ns);
         let release_ns = self.tasks.release_ns(index);
@@ -43,9 +48,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// A released task becomes runnable, by a timer or by the launcher.
     pub(crate) fn begin_released(&mut self, task: TaskId, by_timer: bool) {
         let this_cpu = self.core.task(task).cpu;
+        let was_asked = self.core.rq(this_cpu).need_resched;
         self.start_released(task, this_cpu);
         self.interrupt_returns(this_cpu);
-        let rest_ns = if by_timer { self.take_timer_wakeup(this_cpu, task) } else { 0 };
+        let rest_ns = if by_timer { self.take_timer_wakeup(this_cpu, task, was_asked) } else { 0 };
         if self.core.now == 0 {
             // Tasks of time 0 have been woken before it.
             self.core.work.bpf_insns = 0;
@@ -284,18 +290,22 @@ impl<S: TraceSink> Engine<'_, S> {
             return;
         }
         let this_cpu = self.core.task(task).cpu;
+        if self.is_in_timer(this_cpu, Due::Wake(task)) {
+            return;
+        }
+        let was_asked = self.core.rq(this_cpu).need_resched;
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
-        let rest_ns = self.take_timer_wakeup(this_cpu, task);
+        let rest_ns = self.take_timer_wakeup(this_cpu, task, was_asked);
         let programs_ns = self.lose_class_cost(this_cpu);
         self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 
-    /// A timer that has woken `task` takes time from the one that runs on `cpu`. Returns what it
-    /// adds to the time until the switch.
+    /// A timer that has woken `task` takes time from the one that runs on `cpu`, which `was_asked`
+    /// to reschedule before. Returns what it adds to the time until the switch.
     #[inline]
-    fn take_timer_wakeup(&mut self, cpu: CpuId, task: TaskId) -> Nanos {
-        if self.costs.timer_wakeup_ns == 0 {
+    fn take_timer_wakeup(&mut self, cpu: CpuId, task: TaskId, was_asked: bool) -> Nanos {
+        if self.costs.timer_wakeup_ns == 0 || self.wakes_in_timer(cpu, task, was_asked) {
             return 0;
         }
         self.timer_wakeup(cpu, task)

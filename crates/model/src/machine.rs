@@ -152,6 +152,10 @@ pub struct Costs {
     /// A timer's wake-up, taken from the running task of the CPU: entry of the interrupt, the
     /// timer's own work, the wake-up.
     pub timer_wakeup_ns: Nanos,
+    /// Each further wake-up by timers of the CPU that expire at the same time: one interrupt
+    /// handles them one after another, with half of `timer_fair_ns` for a fair task. The switch
+    /// comes after the last.
+    pub timer_next_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
     /// What comparing a fair task that a timer wakes with a running fair task takes.
@@ -392,6 +396,7 @@ names_of_costs! {
     wakeup_fair_ns,
     timer_delay_ns,
     timer_wakeup_ns,
+    timer_next_ns,
     timer_fair_ns,
     preempt_check_ns,
     class_timer_ns,
@@ -492,6 +497,7 @@ impl Costs {
         wakeup_fair_ns: 0,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
+        timer_next_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
@@ -582,6 +588,7 @@ impl Costs {
         wakeup_fair_ns: 0,
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
+        timer_next_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
