@@ -247,6 +247,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || costs.server_refill_ns > 0
             || costs.wakeup_switch_ns > 0
             || self.core.hrtick_ns > 0
+            || self.core.bpf_kinsn_ns > 0
             || self.core.throttle_ns > 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());

@@ -50,7 +50,11 @@ impl<S: TraceSink> Engine<'_, S> {
                 break;
             }
         }
-        self.core.clear_resched(cpu);
+        // Below, the switch clears what asked for it after the account of the task that leaves.
+        let clears_later = prev != next && prev.is_some() && next.is_some();
+        if !clears_later {
+            self.core.clear_resched(cpu);
+        }
         self.drain();
         if self.custody.has_failed() {
             return;
@@ -80,12 +84,14 @@ impl<S: TraceSink> Engine<'_, S> {
             self.lock_callbacks(cpu);
         }
         self.drain();
-        if followed && self.watch.is_some() {
-            self.note_cause(&Cause::Moved);
-        }
-        // Now the next task has left its queue.
-        if followed && self.tells_queues {
-            self.tell_queues();
+        if followed {
+            if self.watch.is_some() {
+                self.note_cause(&Cause::Moved);
+            }
+            // Now the next task has left its queue.
+            if self.tells_queues {
+                self.tell_queues();
+            }
         }
     }
 
@@ -290,11 +296,8 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }
-        if self.has_switch_costs {
-            self.core.work.leave_ns = self.leave_cost(prev, next, out);
-        }
-        self.switch_in(cpu, next, prev.is_none());
-        self.core.work.leave_ns = 0;
+        let leave_ns = if self.has_switch_costs { self.leave_cost(prev, next, out) } else { 0 };
+        self.switch_in(cpu, next, prev.is_none(), leave_ns);
     }
 
     /// What a switch takes beyond a plain one because of the task that leaves.
@@ -386,11 +389,9 @@ impl<S: TraceSink> Engine<'_, S> {
         t
     }
 
-    fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
-        let mut cost = self.switch_cost(cpu, from_idle);
-        if self.has_switch_costs {
-            cost = cost.saturating_add(self.pick_cost(next, from_idle));
-        }
+    /// `leave_ns`: what the switch takes beyond a plain one, since the previous task leaves.
+    fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool, leave_ns: Nanos) {
+        let mut cost = self.switch_cost(cpu, from_idle) + leave_ns;
         let exec = &mut self.tasks[next];
         debug_assert_eq!(exec.waiting, Waiting::No, "task {next} runs while it waits");
         debug_assert_eq!(self.core.task(next).state, TaskState::Running, "task {next} runs");
@@ -400,6 +401,7 @@ impl<S: TraceSink> Engine<'_, S> {
             cost += self.migration_cost(cpu, next, last);
         }
         if self.has_switch_costs {
+            cost = cost.saturating_add(self.pick_cost(next, from_idle));
             self.copies_pages(next, has_run);
         }
         let refill = match self.cpus.cold_caches {
@@ -414,9 +416,6 @@ impl<S: TraceSink> Engine<'_, S> {
             let (class, core) = engine.class(class);
             class.set_next_task(core, cpu, next, true);
         });
-        if self.core.work.bpf_insns > 0 {
-            self.lose_class_cost(cpu);
-        }
         if self.has_switch_costs {
             self.pay_for_pick(cpu, next);
         }
@@ -448,9 +447,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `next` pays for the timer of its slice, and for a visit before it is throttled.
+    /// `next` pays for the programs of a scheduler, for the timer of its slice, and for a visit
+    /// before it is throttled.
     #[inline(never)]
     fn pay_for_pick(&mut self, cpu: CpuId, next: TaskId) {
+        if self.core.work.bpf_insns > 0 {
+            self.lose_class_cost(cpu);
+        }
         if self.core.hrtick_ns > 0 {
             // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
             let is_fair = self.levels_of(next) > 0;
@@ -483,7 +486,6 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_cost(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {
         let mut cost = self.costs.context_switch_ns + self.scan_cost();
-        cost += self.core.work.leave_ns;
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }

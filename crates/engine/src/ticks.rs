@@ -63,17 +63,16 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.tells_vruntime {
                 self.tell_vruntime(curr);
             }
-            let class_ns = self.class_cost();
-            if class_ns > 0 || self.costs.tick_resched_ns > 0 {
-                self.end_tick(cpu, class_ns, levels_ns);
+            if self.has_class_cost() || self.costs.tick_resched_ns > 0 {
+                self.end_tick(cpu, levels_ns);
             }
         }
     }
 
-    /// A tick of `cpu` ends: it has taken classes `class_ns`, and the groups of its task
-    /// `levels_ns`.
+    /// A tick of `cpu` ends: it has taken the groups of its task `levels_ns`.
     #[inline(never)]
-    fn end_tick(&mut self, cpu: CpuId, class_ns: Nanos, levels_ns: Nanos) {
+    fn end_tick(&mut self, cpu: CpuId, levels_ns: Nanos) {
+        let class_ns = self.class_cost();
         if class_ns > 0 {
             self.extend_burst(cpu, class_ns);
         }
@@ -103,12 +102,18 @@ impl<S: TraceSink> Engine<'_, S> {
     /// and programs of a scheduler for sched_ext.
     #[inline]
     pub(crate) fn class_cost(&mut self) -> Nanos {
-        if self.core.work.bpf_insns == 0 && self.core.work.server_refills == 0 {
+        if !self.has_class_cost() {
             return 0;
         }
         let programs_ns = self.core.programs_ns();
         self.core.work.bpf_insns = 0;
         self.server_cost().saturating_add(programs_ns)
+    }
+
+    /// Whether classes did something since then that may take time.
+    #[inline]
+    fn has_class_cost(&self) -> bool {
+        self.core.work.bpf_insns | self.core.work.server_refills != 0
     }
 
     /// What the servers' new periods take that began since the last call.

@@ -192,8 +192,6 @@ pub struct Work {
     pub entries_scanned: u32,
     /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
-    /// What the present switch takes beyond a plain one, since the previous task leaves (ns).
-    pub leave_ns: Nanos,
     /// How often the timer of a slice was started.
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.
