@@ -79,8 +79,12 @@ impl<'w, S: TraceSink> Engine<'w, S> {
             return self.call_first(task, ns, Step::SetAttr(op));
         }
         if self.is_changed_by(task, attr) {
+            let (from, to) = (self.core.task(task).class, self.core.class_of(attr.policy));
             self.set_attr(cpu, task, attr);
-            self.charge(task, self.costs.set_attr_after_ns);
+            // Within the real-time class the task only moves to another list.
+            let stays_rt = from == to && self.levels_of(task) == 0;
+            let after_ns = self.costs.set_attr_after_ns;
+            self.charge(task, if stays_rt { after_ns / 2 } else { after_ns });
         }
         Next::Call
     }

@@ -68,7 +68,9 @@ impl<S: TraceSink> Engine<'_, S> {
             || self.core.work.bpf_insns > 0
             || self.costs.repick_ns > 0
         {
-            let repick = if next.is_some() { self.costs.repick_ns } else { 0 };
+            // A task that yields to no other has no request to look for.
+            let pays = next.is_some() && out != SwitchOut::Yielded;
+            let repick = if pays { self.costs.repick_ns } else { 0 };
             let scan = self.scan_cost();
             self.lose(cpu, repick + scan);
             self.lose_class_cost(cpu);
@@ -306,6 +308,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let leave_ns = match out {
             SwitchOut::Idle => 0,
             SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
+            // It stays on its queue, where the fair class moves it.
+            SwitchOut::Yielded if prev.is_some_and(|prev| self.levels_of(prev) == 0) => 0,
             _ => self.costs.block_switch_ns,
         };
         let moves = prev.is_some_and(|prev| self.tasks[prev].must_move);

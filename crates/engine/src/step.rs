@@ -196,7 +196,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let now = self.core.now;
         match step {
             Step::Run(0) | Step::RunWall(0) => Next::Continue,
-            Step::Run(ns) => Next::Busy(ns),
+            Step::Run(ns) => {
+                if self.costs.run_step_ns > 0 {
+                    self.charge(task, self.costs.run_step_ns);
+                }
+                Next::Busy(ns)
+            }
             Step::RunWall(ns) => Next::BusyUntil(now.saturating_add(ns)),
             Step::Sleep(0) => Next::Call,
             Step::Sleep(ns) => self.sleep(task, ns),

@@ -66,8 +66,8 @@ impl<S: TraceSink> Engine<'_, S> {
             return costs.timer_next_ns;
         }
         let is_fair = self.core.rq(cpu).curr.is_some_and(|curr| self.levels_of(curr) > 0);
-        let check_ns = if is_fair { costs.preempt_check_ns.saturating_mul(2) } else { 0 };
-        costs.timer_next_ns.saturating_add(costs.timer_fair_ns / 2).saturating_add(check_ns)
+        let fair_ns = if is_fair { costs.timer_fair_ns } else { costs.timer_fair_ns / 2 };
+        costs.timer_next_ns.saturating_add(fair_ns)
     }
 
     /// Whether the switch of `cpu` is put off, because its interrupt has woken further tasks.

@@ -314,14 +314,18 @@ impl<S: TraceSink> Engine<'_, S> {
     fn timer_wakeup(&mut self, cpu: CpuId, task: TaskId) -> Nanos {
         let entities = |nr: u32| Nanos::from(nr).saturating_mul(self.costs.queue_entity_ns);
         let levels = self.levels_of(task);
+        let class = usize::from(self.core.task(task).class);
+        let is_first = levels > 0 && self.core.rq(cpu).class_nr_running[class] == 1;
+        let server_ns = if is_first { self.costs.server_start_ns } else { 0 };
         let Some(curr) = self.core.rq(cpu).curr else {
-            return entities(levels.saturating_sub(1)) / 2;
+            return (entities(levels.saturating_sub(1)) / 2).saturating_add(server_ns);
         };
         let shared = self.shared_levels(task, curr);
         let queued_ns = entities(levels.saturating_sub(shared.max(1)));
         let check_ns = if shared > 0 { self.costs.preempt_check_ns } else { 0 };
         let fair_ns = if levels > 0 { self.costs.timer_fair_ns } else { 0 };
         let mut taken_ns = queued_ns.saturating_add(check_ns).saturating_add(fair_ns);
+        taken_ns = taken_ns.saturating_add(server_ns);
         let mut later_ns = 0;
         // A task that is preempted pays for the way to the switch, not for the way back.
         if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {

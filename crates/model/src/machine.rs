@@ -153,8 +153,8 @@ pub struct Costs {
     /// timer's own work, the wake-up.
     pub timer_wakeup_ns: Nanos,
     /// Each further wake-up by timers of the CPU that expire at the same time: one interrupt
-    /// handles them one after another, with half of `timer_fair_ns` for a fair task. The switch
-    /// comes after the last.
+    /// handles them one after another, with `timer_fair_ns` for a fair task, or half of it while
+    /// another class runs. The switch comes after the last.
     pub timer_next_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
@@ -228,6 +228,9 @@ pub struct Costs {
     /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
     /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.
     pub throttle_ns: Nanos,
+    /// What a timer's wake-up takes that starts the server of the fair class: no other fair task is
+    /// on the CPU. The switch to it on an idle CPU comes as much later.
+    pub server_start_ns: Nanos,
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
@@ -336,10 +339,14 @@ pub struct Costs {
     /// What a wait on a mutex, a semaphore, a barrier or a condition, or the wake-up of a waiter,
     /// takes in addition to `syscall_ns`.
     pub futex_ns: Nanos,
+    /// What a program takes to begin to run for a time, in user mode.
+    pub run_step_ns: Nanos,
     /// Recording a phase, in user mode.
     pub phase_ns: Nanos,
     /// A lock or unlock of a mutex that is no system call.
     pub mutex_ns: Nanos,
+    /// An operation on a semaphore that is no system call.
+    pub semaphore_ns: Nanos,
     /// What a wait for a mutex with priority inheritance takes before it, beyond other mutexes: the
     /// owner gets the waiter's priority.
     pub pi_wait_ns: Nanos,
@@ -422,6 +429,7 @@ names_of_costs! {
     hrtick_end_ns,
     hrtick_resched_ns,
     throttle_ns,
+    server_start_ns,
     server_refill_ns,
     server_lead_ns,
     server_lead_fair_ns,
@@ -463,8 +471,10 @@ names_of_costs! {
     cpu_max_switch_ns,
     syscall_ns,
     futex_ns,
+    run_step_ns,
     phase_ns,
     mutex_ns,
+    semaphore_ns,
     pi_wait_ns,
     pi_acquire_ns,
     pi_unlock_ns,
@@ -523,6 +533,7 @@ impl Costs {
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
+        server_start_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
@@ -564,8 +575,10 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 0,
         futex_ns: 0,
+        run_step_ns: 0,
         phase_ns: 0,
         mutex_ns: 0,
+        semaphore_ns: 0,
         pi_wait_ns: 0,
         pi_acquire_ns: 0,
         pi_unlock_ns: 0,
@@ -614,6 +627,7 @@ impl Costs {
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
+        server_start_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
@@ -655,8 +669,10 @@ impl Costs {
         cpu_max_switch_ns: 0,
         syscall_ns: 250,
         futex_ns: 0,
+        run_step_ns: 0,
         phase_ns: 0,
         mutex_ns: 0,
+        semaphore_ns: 0,
         pi_wait_ns: 0,
         pi_acquire_ns: 0,
         pi_unlock_ns: 0,

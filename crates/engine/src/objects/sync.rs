@@ -70,6 +70,7 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         if *value > 0 {
             *value -= 1;
+            self.charge(task, self.costs.semaphore_ns);
             return Next::Call;
         }
         waiters.push(task, prio);
@@ -88,6 +89,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(waiter) = waiters.pop() {
             self.charge(task, self.costs.futex_call_ns());
             self.wake_waiter(cpu, task, waiter, false);
+        } else {
+            self.charge(task, self.costs.semaphore_ns);
         }
         self.wake_pollers(cpu, task, id);
         Next::Call

@@ -207,6 +207,13 @@ fn queues_picks_and_stopped_ticks_take_time() {
     let program = ProgramBuilder::new().run(MS).op(set(inside(fifo))).run(MS).build();
     let costs = Costs { repick_ns: 9 * US, ..Costs::ZERO };
     assert_eq!(turns(vec![task("a", fifo, program)], costs), "0A 2.009000-");
+    // A yield is no request, and leaves a FIFO task on its queue.
+    let yields = |attr| task("a", attr, ProgramBuilder::new().run(MS).op(Op::Yield).build());
+    assert_eq!(turns(vec![yields(fifo)], costs), "0A 1-");
+    let costs = Costs { block_switch_ns: 8 * US, ..Costs::ZERO };
+    assert_eq!(turns(vec![yields(fifo), yields(fifo)], costs), "0A 1B 2A 2B 2.008000-");
+    let found = turns(vec![yields(nice(0)), yields(nice(0))], costs);
+    assert!(found.starts_with("0A 1B 2.008000A"), "{found}");
     let late = task("a", nice(0), ProgramBuilder::new().run(MS).sleep(4 * MS).run(MS).build());
     let costs = Costs { idle_tick_ns: 7 * US, wakeup_switch_ns: 15 * US, ..Costs::ZERO };
     let found = turns(vec![late], costs);

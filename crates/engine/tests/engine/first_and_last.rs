@@ -152,17 +152,23 @@ fn a_parent_copies_its_heap_for_its_child() {
 }
 
 #[test]
-fn phases_and_locks_take_time_in_user_mode() {
-    let object = ObjectId(0);
+fn what_is_no_system_call_takes_time_in_user_mode() {
+    let (object, semaphore) = (ObjectId(0), ObjectId(1));
     let mut program = ProgramBuilder::new();
-    program.run(MS).op(Op::Phase(0)).lock(object).unlock(object).run(MS);
+    program.run(MS).op(Op::Phase(0)).lock(object).unlock(object);
+    program.op(Op::SemPost { object: semaphore }).op(Op::SemWait { object: semaphore }).run(MS);
     let phases = vec!["here".into()];
     let spec = TaskSpec { phases, ..task("a", policy(Policy::Fifo, 1), program.build()) };
     let mut workload = Workload::new("user", vec![spec]);
     let kind = ObjectKind::Mutex { protocol: MutexProtocol::None };
     workload.objects.push(ObjectSpec { name: "m".into(), kind });
+    workload
+        .objects
+        .push(ObjectSpec { name: "s".into(), kind: ObjectKind::Semaphore { initial: 0 } });
     let costs = Costs { phase_ns: 10_000, mutex_ns: 5_000, ..Costs::ZERO };
     assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 2.020000-");
+    let costs = Costs { run_step_ns: 1_000, semaphore_ns: 3_000, ..Costs::ZERO };
+    assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 2.008000-");
 }
 
 /// The exit of a task that no other one forked, and that of one that has forked, take longer.

@@ -318,6 +318,35 @@ fn a_new_quota_on_an_idle_cpu_takes_the_way_of_a_wakeup() {
     assert_eq!(turns, "0.015000A 8.025000- 20.042000A");
 }
 
+/// The first fair task on a CPU starts the fair server, before its switch if the CPU is idle.
+#[test]
+fn a_wake_up_that_starts_the_fair_server_takes_longer() {
+    let costs = Costs { timer_wakeup_ns: 12_000, server_start_ns: 9_000, ..costs() };
+    let late = |name, attr, ms| TaskSpec {
+        release_ns: Amount::Constant(ms * MS),
+        ..task(name, attr, burst(MS))
+    };
+    let found =
+        run(vec![late("fair", nice(0), 1), late("rt", policy(Policy::Fifo, 1), 5)], costs, 9 * MS);
+    let first = timeline(&found);
+    assert!(first.starts_with("1.051000A 2.051000- 5.042000B"), "{first}");
+    // While a real-time task runs, that one pays for it.
+    let hog = || task("hog", policy(Policy::Fifo, 1), burst(3 * MS));
+    let fair = vec![hog(), late("a", nice(0), 1), late("b", nice(0), 2)];
+    let found = run(fair, costs, 9 * MS);
+    let end = Costs { server_start_ns: 0, ..costs };
+    let without = run(vec![hog(), late("a", nice(0), 1), late("b", nice(0), 2)], end, 9 * MS);
+    let first_turn = |run: &Run| {
+        run.trace
+            .events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::Switch { .. }))
+            .nth(1)
+            .map(|event| event.time_ns)
+    };
+    assert_eq!(first_turn(&found), first_turn(&without).map(|at| at + 9_000));
+}
+
 /// Timers that expire together are handled one after another in one interrupt: in a guest of 6.12
 /// the switch to the first of 2, 4 and 8 FIFO tasks comes 8.4 us later for each further task. The
 /// clock goes on meanwhile, so the second wake-up finds that the slice of the running task is over,

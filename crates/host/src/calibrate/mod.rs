@@ -232,6 +232,7 @@ fn why_missing(name: &str) -> &'static str {
             "only a launcher that has the CPU wakes tasks before time 0"
         }
         "release_ns" | "release_deadline_ns" => "it depends on the launcher",
+        "server_start_ns" => "no program can tell it from the rest of a wake-up",
         "tick_entity_ns" | "tick_rt_ns" | "server_refill_ns" => {
             "no program can tell it from the rest of a tick"
         }
@@ -243,8 +244,9 @@ fn why_missing(name: &str) -> &'static str {
         "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns" | "fork_loop_ns"
         | "fork_heap_ns" | "task_start_ns" | "child_start_ns" | "exit_ns" | "exit_launched_ns"
         | "exit_forked_ns" | "exit_after_ns" => "it depends on how much memory the program touches",
-        "futex_ns" | "mutex_ns" => "it depends on the C library",
+        "futex_ns" | "mutex_ns" | "semaphore_ns" => "it depends on the C library",
         "phase_ns" => "it depends on how the program records phases",
+        "run_step_ns" => "the runs of its programs contain it",
         "pi_wait_ns" | "pi_acquire_ns" | "pi_unlock_ns" => {
             "no program can tell it from the rest of a wait for a mutex"
         }
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 74] = [
+    const NEVER_MEASURED: [&str; 77] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
@@ -322,6 +324,7 @@ mod tests {
         "preempt_switch_ns",
         "tick_entity_ns",
         "tick_rt_ns",
+        "server_start_ns",
         "server_refill_ns",
         "server_lead_ns",
         "server_lead_fair_ns",
@@ -339,8 +342,10 @@ mod tests {
         "fork_stack_ns",
         "fork_loop_ns",
         "fork_heap_ns",
+        "run_step_ns",
         "phase_ns",
         "mutex_ns",
+        "semaphore_ns",
         "fork_held_ns",
         "exit_held_ns",
         "exit_rcu_ns",
