@@ -13,6 +13,8 @@ pub enum Due {
     Launch,
     /// A sleeping or blocked task wakes.
     Wake(TaskId),
+    /// A sleeping real-time task wakes, unless its CPU is idle, which takes longer.
+    WakeOnBusy(TaskId),
     /// A timer of a class expires.
     ClassTimer {
         /// Index of the class.
@@ -33,7 +35,8 @@ pub enum Due {
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
-            Self::Release(_) | Self::Launch | Self::Wake(_) | Self::WakeTaken(_) => 0,
+            Self::Release(_) | Self::Launch => 0,
+            Self::Wake(_) | Self::WakeOnBusy(_) | Self::WakeTaken(_) => 0,
             Self::ClassTimer { .. }
             | Self::ReturnToUser(_)
             | Self::LockTaken(_)
@@ -184,8 +187,8 @@ impl EventQueue {
     /// Whether an event will release or wake a task.
     pub fn wakes_somebody(&self) -> bool {
         let wakes = |due: &Due| {
-            let taken = matches!(due, Due::Wake(_) | Due::WakeTaken(_));
-            taken || matches!(due, Due::Release(_) | Due::Launch)
+            let wakes = matches!(due, Due::Wake(_) | Due::WakeOnBusy(_) | Due::WakeTaken(_));
+            wakes || matches!(due, Due::Release(_) | Due::Launch)
         };
         self.all().any(wakes)
     }

@@ -330,6 +330,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::Release(index) => self.release(index),
                 Due::Launch => self.launch(),
                 Due::Wake(task) => self.wake_from_event(task),
+                Due::WakeOnBusy(task) => self.wake_on_busy(task),
                 Due::ClassTimer { class, token } => {
                     if self.costs.wakeup_switch_ns > 0 {
                         // It takes the lock of its CPU, whichever that is.

@@ -336,15 +336,20 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn sleep_until(&mut self, task: TaskId, at: Nanos) -> Next {
         // The wake-up comes first, and the switch when the timer's delay is over.
-        let wakes = self.core.timer_comes(at).saturating_sub(self.costs.wakeup_switch_ns);
-        self.block_until(task, wakes.max(self.core.now), TaskState::Sleeping)
+        let mut wakes = self.core.timer_comes(at).saturating_sub(self.costs.wakeup_switch_ns);
+        let mut due = Due::Wake(task);
+        if self.costs.timer_rt_ns > 0 && self.core.task(task).attr.policy.is_rt() {
+            wakes = wakes.saturating_sub(self.costs.timer_rt_ns);
+            due = Due::WakeOnBusy(task);
+        }
+        self.block_until(task, wakes.max(self.core.now), due, TaskState::Sleeping)
     }
 
-    fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
+    fn block_until(&mut self, task: TaskId, at: Nanos, due: Due, state: TaskState) -> Next {
         debug_assert!(at >= self.core.now, "task {task} is to wake in the past");
         debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
         self.tasks[task].waiting = Waiting::Event;
-        self.clock.events.push(at, Due::Wake(task));
+        self.clock.events.push(at, due);
         Next::Block(state)
     }
 
@@ -370,7 +375,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let now = self.core.now;
         if sync {
             let done = self.device.submit(now, direction, bytes);
-            return self.block_until(task, done, TaskState::BlockedIo);
+            return self.block_until(task, done, Due::Wake(task), TaskState::BlockedIo);
         }
         if direction == IoDirection::Write {
             self.device.submit(now, direction, bytes);

@@ -301,6 +301,15 @@ impl<S: TraceSink> Engine<'_, S> {
         self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 
+    /// A real-time task wakes, or a little later if its CPU is idle.
+    pub(crate) fn wake_on_busy(&mut self, task: TaskId) {
+        if self.core.rq(self.core.task(task).cpu).curr.is_some() {
+            return self.wake_from_event(task);
+        }
+        let at = self.core.now.saturating_add(self.costs.timer_rt_ns);
+        self.clock.events.push(at, Due::Wake(task));
+    }
+
     /// A timer that has woken `task` takes time from the one that runs on `cpu`, which `was_asked`
     /// to reschedule before. Returns what it adds to the time until the switch.
     #[inline]
@@ -316,7 +325,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let levels = self.levels_of(task);
         let class = usize::from(self.core.task(task).class);
         let is_first = levels > 0 && self.core.rq(cpu).class_nr_running[class] == 1;
-        let server_ns = if is_first { self.costs.server_start_ns } else { 0 };
+        let server_ns = if is_first { self.costs.first_fair_ns } else { 0 };
         let Some(curr) = self.core.rq(cpu).curr else {
             return (entities(levels.saturating_sub(1)) / 2).saturating_add(server_ns);
         };

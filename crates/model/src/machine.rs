@@ -156,6 +156,8 @@ pub struct Costs {
     /// handles them one after another, with `timer_fair_ns` for a fair task, or half of it while
     /// another class runs. The switch comes after the last.
     pub timer_next_ns: Nanos,
+    /// How much earlier a timer wakes a real-time task on a busy CPU than other tasks.
+    pub timer_rt_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
     /// What comparing a fair task that a timer wakes with a running fair task takes.
@@ -228,9 +230,9 @@ pub struct Costs {
     /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
     /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.
     pub throttle_ns: Nanos,
-    /// What a timer's wake-up takes that starts the server of the fair class: no other fair task is
-    /// on the CPU. The switch to it on an idle CPU comes as much later.
-    pub server_start_ns: Nanos,
+    /// What a timer's wake-up of a fair task takes in addition if no other one is on the CPU, such
+    /// as for the fair server. The switch to it on an idle CPU comes as much later.
+    pub first_fair_ns: Nanos,
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
@@ -404,6 +406,7 @@ names_of_costs! {
     timer_delay_ns,
     timer_wakeup_ns,
     timer_next_ns,
+    timer_rt_ns,
     timer_fair_ns,
     preempt_check_ns,
     class_timer_ns,
@@ -429,7 +432,7 @@ names_of_costs! {
     hrtick_end_ns,
     hrtick_resched_ns,
     throttle_ns,
-    server_start_ns,
+    first_fair_ns,
     server_refill_ns,
     server_lead_ns,
     server_lead_fair_ns,
@@ -508,6 +511,7 @@ impl Costs {
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
         timer_next_ns: 0,
+        timer_rt_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
@@ -533,7 +537,7 @@ impl Costs {
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
-        server_start_ns: 0,
+        first_fair_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
@@ -602,6 +606,7 @@ impl Costs {
         timer_delay_ns: 0,
         timer_wakeup_ns: 0,
         timer_next_ns: 0,
+        timer_rt_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
@@ -627,7 +632,7 @@ impl Costs {
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
         throttle_ns: 0,
-        server_start_ns: 0,
+        first_fair_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,

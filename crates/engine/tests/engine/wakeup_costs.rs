@@ -318,10 +318,21 @@ fn a_new_quota_on_an_idle_cpu_takes_the_way_of_a_wakeup() {
     assert_eq!(turns, "0.015000A 8.025000- 20.042000A");
 }
 
-/// The first fair task on a CPU starts the fair server, before its switch if the CPU is idle.
+/// A timer wakes a real-time task 4 us earlier on a busy CPU of guests than on an idle one.
 #[test]
-fn a_wake_up_that_starts_the_fair_server_takes_longer() {
-    let costs = Costs { timer_wakeup_ns: 12_000, server_start_ns: 9_000, ..costs() };
+fn a_real_time_task_wakes_earlier_on_a_busy_cpu() {
+    let costs = Costs { timer_rt_ns: 4_000, ..costs() };
+    let found = run(vec![sleeper(), task("hog", nice(0), burst(6 * MS))], costs, 9 * MS);
+    let turns = timeline(&found);
+    assert!(turns.starts_with("0.015000A 1.015000B 3.038000A 4.038000B"), "{turns}");
+    let turns = timeline(&run(vec![sleeper()], costs, 9 * MS));
+    assert!(turns.starts_with("0.015000A 1.015000- 3.042000A"), "{turns}");
+}
+
+/// The first fair task on a CPU takes longer to wake, before its switch if the CPU is idle.
+#[test]
+fn the_wake_up_of_the_only_fair_task_takes_longer() {
+    let costs = Costs { timer_wakeup_ns: 12_000, first_fair_ns: 9_000, ..costs() };
     let late = |name, attr, ms| TaskSpec {
         release_ns: Amount::Constant(ms * MS),
         ..task(name, attr, burst(MS))
@@ -334,7 +345,7 @@ fn a_wake_up_that_starts_the_fair_server_takes_longer() {
     let hog = || task("hog", policy(Policy::Fifo, 1), burst(3 * MS));
     let fair = vec![hog(), late("a", nice(0), 1), late("b", nice(0), 2)];
     let found = run(fair, costs, 9 * MS);
-    let end = Costs { server_start_ns: 0, ..costs };
+    let end = Costs { first_fair_ns: 0, ..costs };
     let without = run(vec![hog(), late("a", nice(0), 1), late("b", nice(0), 2)], end, 9 * MS);
     let first_turn = |run: &Run| {
         run.trace
