@@ -101,7 +101,11 @@ impl<S: TraceSink> Engine<'_, S> {
             // The rest of the call takes the task on the way to the switch, too: further wake-ups.
             let takes_time = self.costs.wakeup_switch_ns > 0;
             if takes_time && owed_ns > 0 && self.core.rq(cpu).need_resched {
-                self.resched_after(cpu, owed_ns);
+                let exits = self.tasks[task].shared.as_ref().is_some_and(|own| own.has_left);
+                // A preemptible kernel switches before the end of an exit.
+                let is_held = !exits || !self.cpus.kernel_mode.is_preemptible();
+                let rest_ns = if is_held { owed_ns } else { self.costs.wakeup_ns };
+                self.resched_after(cpu, rest_ns.min(owed_ns));
             }
         } else if reschedules {
             if self.costs.wakeup_switch_ns > 0 {
@@ -447,6 +451,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.shared(task).has_left = true;
             self.close_ends(cpu, task);
             self.leave_parent(cpu, task);
+            self.launcher_sees_exit(cpu, task);
             return self.call_first(task, self.costs.exit_after_ns, Step::Exit);
         }
         self.emit(cpu, EventKind::Exit { task });
@@ -457,6 +462,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.exit_after_ns == 0 {
             self.close_ends(cpu, task);
             self.leave_parent(cpu, task);
+            self.launcher_sees_exit(cpu, task);
         }
         self.threads_see_exit(task);
         if self.threads.is_some() {

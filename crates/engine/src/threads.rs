@@ -16,7 +16,8 @@ use schedlab_model::arrivals::Arrival;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CgroupId, CgroupSpec, CpuId, Nanos, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload,
+    CgroupId, CgroupSpec, CpuId, Nanos, Op, Policy, SchedAttr, TaskId, TaskSpec, TraceSink,
+    Workload,
 };
 use schedlab_sched::boundary::core::TaskState;
 
@@ -56,6 +57,29 @@ pub(crate) struct Threads<'a> {
     visits: Vec<Visit>,
     /// By group; the root, which is never empty, is left out.
     populated: Vec<Populated>,
+    awaited: Awaited,
+}
+
+/// The task whose exit the launcher waits for.
+#[derive(Debug, Default)]
+struct Awaited {
+    /// The first one that has not exited; `None` if the launcher waits for an endless one.
+    first: Option<TaskId>,
+    /// By task: whether it has exited.
+    has_exited: Vec<bool>,
+}
+
+impl Awaited {
+    /// `task` exits. Returns whether the launcher has waited for that. It then waits for the next.
+    fn exits(&mut self, task: TaskId) -> bool {
+        let Some(first) = self.first else { return false };
+        let length = self.has_exited.len().max(task.index() + 1);
+        self.has_exited.resize(length, false);
+        self.has_exited[task.index()] = true;
+        let left = self.has_exited.iter().skip(first.index()).take_while(|exited| **exited);
+        self.first = Some(TaskId(first.0 + left.count() as u32));
+        self.first != Some(first)
+    }
 }
 
 /// `group` and those above it, without the root.
@@ -64,10 +88,27 @@ fn with_parents(group: CgroupId, groups: &[CgroupSpec]) -> impl Iterator<Item = 
     std::iter::successors(below_root(group), move |group| below_root(groups[group.index()].parent))
 }
 
+/// Lowers real-time priorities so that all tasks are below a launcher with priority `launcher`, as
+/// a launcher does that has to end a run: two below its own.
+fn lower_priorities(workload: &mut Workload, launcher: u8) {
+    let most = launcher.saturating_sub(2).max(1);
+    for task in &mut workload.tasks {
+        task.attr.rt_priority = task.attr.rt_priority.min(most);
+        for op in &mut task.program.ops {
+            if let Op::SetAttr(attr) = op {
+                attr.rt_priority = attr.rt_priority.min(most);
+            }
+        }
+    }
+}
+
 /// Adds the descriptions of threads to a workload. None of them is an instance that a launcher
 /// starts.
 pub(crate) fn added_to(workload: &Workload, threads: &[KernelThread]) -> Workload {
     let mut own = workload.clone();
+    for thread in threads.iter().filter(|thread| thread.wakes == ThreadWakes::AtAwaitedExit) {
+        lower_priorities(&mut own, thread.rt_priority);
+    }
     for thread in threads {
         let mut attr = SchedAttr::default();
         if thread.rt_priority > 0 {
@@ -94,6 +135,7 @@ impl<'a> Threads<'a> {
             first_spec: first as u32,
             visits: vec![Visit::default(); described.len()],
             populated: vec![Populated::default(); workload.cgroups.len()],
+            awaited: Awaited::default(),
         })
     }
 
@@ -106,6 +148,11 @@ impl<'a> Threads<'a> {
 
     /// All tasks that a launcher starts are set up.
     pub fn set_up_all(&mut self, arrivals: &[Arrival], workload: &Workload) {
+        let is_endless =
+            |arrival: &Arrival| workload.tasks[arrival.spec as usize].program.is_endless();
+        if !arrivals.iter().any(is_endless) {
+            self.awaited.first = Some(TaskId(self.nr()));
+        }
         for arrival in arrivals {
             let group = workload.tasks[arrival.spec as usize].attr.cgroup;
             self.set_up(group, &workload.cgroups);
@@ -171,7 +218,9 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.visit(number as usize).next_ns = first_ns;
                     self.core.timer_comes(first_ns)
                 }
-                ThreadWakes::AfterExit { .. } | ThreadWakes::AtPopulated => continue,
+                ThreadWakes::AfterExit { .. }
+                | ThreadWakes::AtPopulated
+                | ThreadWakes::AtAwaitedExit => continue,
             };
             self.clock.events.push(at, Due::Wake(task));
         }
@@ -208,7 +257,9 @@ impl<S: TraceSink> Engine<'_, S> {
                 visit.has_worked = true;
                 return Next::Busy(run_ns);
             }
-            ThreadWakes::Once { .. } | ThreadWakes::AtPopulated => None,
+            ThreadWakes::Once { .. } | ThreadWakes::AtPopulated | ThreadWakes::AtAwaitedExit => {
+                None
+            }
             ThreadWakes::AfterExit { ticks } => {
                 visit.nr_due = visit.nr_due.saturating_sub(1);
                 visit.has_begun = visit.nr_due > 0;
@@ -288,6 +339,18 @@ impl<S: TraceSink> Engine<'_, S> {
             if !visit.frees {
                 self.clock.events.push(at, Due::Wake(TaskId(number)));
             }
+        }
+    }
+
+    /// `task`, which runs on `cpu`, exits, and wakes the launcher if that waits for it.
+    pub(crate) fn launcher_sees_exit(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(threads) = &mut self.threads else { return };
+        let waits = |thread: &KernelThread| thread.wakes == ThreadWakes::AtAwaitedExit;
+        let Some(number) = threads.described.iter().position(waits) else { return };
+        let launcher = TaskId(number as u32);
+        if threads.awaited.exits(task) && !self.thread_goes_on(launcher) {
+            self.charge(task, self.costs.wakeup_ns);
+            self.wake(launcher, cpu, Some(task));
         }
     }
 

@@ -251,3 +251,30 @@ fn a_worker_tells_that_a_group_is_populated() {
     assert_eq!(visits(0), [5, 20]);
     assert_eq!(visits(1), Vec::<Nanos>::new());
 }
+
+/// The launcher waits for the tasks in the order in which they were made. The exit of a later one
+/// does not wake it, nor does any exit if a task of the run is endless. Its visits take the CPU from
+/// tasks of the highest priority, which it has lowered.
+#[test]
+fn the_launcher_comes_when_the_task_exits_that_it_waits_for() {
+    let visits = |tasks: Vec<TaskSpec>| {
+        let workload = Workload::new("exits", tasks);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let launcher = KernelThread { wakes: ThreadWakes::AtAwaitedExit, rt_priority: 99, ..rcu() };
+        case.machine = Machine { threads: vec![launcher], costs: Costs::ZERO, ..case.machine };
+        case.until_ns = Some(40 * MS);
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+            EventKind::Switch { next: Some(TaskId(0)), .. } => Some(event.time_ns / MS),
+            _ => None,
+        });
+        switches.collect::<Vec<_>>()
+    };
+    let fifo = |ms: u64| task("t", policy(Policy::Fifo, 99), burst(ms * MS));
+    assert_eq!(visits(vec![fifo(1), fifo(2), fifo(3)]), [1, 3, 6]);
+    // The second one exits first.
+    let mut late = ProgramBuilder::new();
+    let late = task("late", policy(Policy::Fifo, 99), late.sleep(5 * MS).run(MS).build());
+    assert_eq!(visits(vec![late.clone(), fifo(2)]), [6]);
+    assert_eq!(visits(vec![fifo(2), late, task("hog", nice(0), endless())]), Vec::<Nanos>::new());
+}

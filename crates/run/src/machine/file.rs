@@ -182,7 +182,7 @@ pub struct InterruptTable {
 }
 
 /// A thread of the kernel: with `period_ns`, `ticks_after_exit`, `after_check_ns`, `at_populated`,
-/// or `first_ns` alone.
+/// `at_awaited_exit`, or `first_ns` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -207,6 +207,9 @@ pub struct ThreadTable {
     /// It comes when a control group gets its first task or has lost its last one.
     #[serde(default)]
     pub at_populated: bool,
+    /// It is the launcher, which comes when the task exits that it waits for.
+    #[serde(default)]
+    pub at_awaited_exit: bool,
     /// Priority (1 to 99) with the policy SCHED_FIFO. Default: the default policy.
     #[serde(default)]
     pub rt_priority: u8,
@@ -521,19 +524,24 @@ impl ThreadTable {
     fn thread(&self) -> Result<KernelThread, String> {
         let wrong = |error: String| format!("thread {:?}: {error}", self.name);
         let run_ns = in_range("run_ns", self.run_ns, 1, COST_NS_MAX).map_err(wrong)?;
-        let others = (self.ticks_after_exit, self.after_check_ns, self.at_populated);
-        let wakes = match (self.period_ns, self.first_ns, others) {
-            (Some(period_ns), first_ns, (None, None, false)) => {
+        let others = (self.ticks_after_exit, self.after_check_ns);
+        let events = (self.at_populated, self.at_awaited_exit);
+        let wakes = match (self.period_ns, self.first_ns, others, events) {
+            (Some(period_ns), first_ns, (None, None), (false, false)) => {
                 ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }
-            (None, Some(at_ns), (None, None, false)) => ThreadWakes::Once { at_ns },
-            (None, None, (Some(ticks), None, false)) => ThreadWakes::AfterExit { ticks },
-            (None, None, (None, Some(after_ns), false)) => ThreadWakes::AtChecks { after_ns },
-            (None, None, (None, None, true)) => ThreadWakes::AtPopulated,
+            (None, Some(at_ns), (None, None), (false, false)) => ThreadWakes::Once { at_ns },
+            (None, None, (Some(ticks), None), (false, false)) => ThreadWakes::AfterExit { ticks },
+            (None, None, (None, Some(after_ns)), (false, false)) => {
+                ThreadWakes::AtChecks { after_ns }
+            }
+            (None, None, (None, None), (true, false)) => ThreadWakes::AtPopulated,
+            (None, None, (None, None), (false, true)) => ThreadWakes::AtAwaitedExit,
             _ => {
                 return Err(wrong(
                     "it needs either `period_ns`, with or without `first_ns`, or `first_ns` alone \
-                     (one visit), or `ticks_after_exit`, or `after_check_ns`, or `at_populated`"
+                     (one visit), or `ticks_after_exit`, or `after_check_ns`, or `at_populated`, \
+                     or `at_awaited_exit`"
                         .into(),
                 ));
             }
