@@ -363,6 +363,19 @@ fn a_task_of_a_throttled_group_visits_its_cpu_from_6_18_on() {
     assert_eq!(with("linux-7.2", 30_000), visits);
 }
 
+/// A group of three hogs uses its quota up. Each visits the CPU once and is throttled at the end of
+/// its visit, whichever is picked next.
+#[test]
+fn each_task_of_a_throttled_group_visits_its_cpu_once() {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
+    let mut workload = Workload::new("visits", vec![task("limited", attr, endless()); 3]);
+    let cpu_max = Some(CpuMax { quota_ns: 5 * MS, period_ns: 20 * MS, burst_ns: 0 });
+    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let costs = Costs { throttle_ns: 30_000, ..Costs::ZERO };
+    let turns = turns("linux-7.2", &workload, costs, Some(19 * MS));
+    assert!(turns.contains("B 5.600000C 5.630000A 5.660000B 5.690000- "), "{turns}");
+}
+
 /// Two hogs use up the 50 ms of the fair server at the tick of 52 ms, and its next 50 ms, which
 /// begin then, at 104 ms.
 #[test]

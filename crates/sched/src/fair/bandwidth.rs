@@ -110,6 +110,8 @@ struct QueueState {
     throttle_count: u32,
     /// Single throttled tasks, the last one first (6.18).
     limbo: Vec<u32>,
+    /// Of the root's queue: the task that visits the CPU before it is throttled, and since when.
+    visit: Option<(u32, Nanos)>,
 }
 
 /// What each queue of a group has after a write of its limit (tg_set_cfs_bandwidth). Below 1 ns, a
@@ -608,6 +610,25 @@ impl FairClass {
         self.util_est_dequeue(cpu, e, true);
         self.dequeue_entities(core, cpu, e, Dequeue::throttle(false));
         self.add_to_limbo(e);
+    }
+
+    /// Task entity `e`, whose group has used its quota, is picked for a visit to `cpu`.
+    pub(super) fn begin_visit(&mut self, core: &Core, cpu: CpuId, e: u32) {
+        self.bw().queues[cpu.index()].visit = Some((e, core.now));
+    }
+
+    /// Throttles the running task of `cpu` if its visit is over, whichever is picked next: it does
+    /// that itself as it returns to user mode. Returns whether it did.
+    pub(super) fn end_visit(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some((e, since)) = self.bw().queues[cpu.index()].visit.take() else { return false };
+        let task = self.entity_task(e);
+        let is_over = core.now >= since.saturating_add(core.throttle_ns);
+        let visits = is_over && core.rq(cpu).curr == Some(task) && self.ent(e).on_rq;
+        let ends = visits && self.is_hierarchy_throttled(self.ent(e).cfs);
+        if ends {
+            self.throttle_task(core, cpu, e);
+        }
+        ends
     }
 
     /// The counters of `group`, if it has a limit.

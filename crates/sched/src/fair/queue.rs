@@ -585,10 +585,15 @@ impl FairClass {
     /// tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
+        if core.throttle_ns > 0 && self.bandwidth.is_some() && self.end_visit(core, cpu) {
+            return false;
+        }
         if self.is_hierarchy_throttled(q) {
             let task = self.entity_task(e);
             core.work.is_visit = core.throttle_ns > 0 && !core.is_running(task);
-            if !core.work.is_visit {
+            if core.work.is_visit {
+                self.begin_visit(core, cpu, e);
+            } else {
                 self.throttle_task(core, cpu, e);
             }
             return core.work.is_visit;
