@@ -437,7 +437,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.work.hrtick_starts = nr_starts;
         self.charge_groups(task);
         if self.costs.wakeup_fair_ns > 0 && cpu == this_cpu {
-            self.charge_fair_wakeup(task, waker);
+            self.charge_fair_wakeup(task, waker, self.costs.wakeup_fair_ns);
         }
         self.charge_programs(waker);
         if self.locks.is_some() {
@@ -445,15 +445,17 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Charges `waker` for what a fair `task` takes more. What an exit takes includes it.
+    /// Charges `waker` for what a fair `task` takes more, without comparing it `fair_ns`. What an
+    /// exit takes includes it.
     #[inline(never)]
-    fn charge_fair_wakeup(&mut self, task: TaskId, waker: Option<TaskId>) {
+    fn charge_fair_wakeup(&mut self, task: TaskId, waker: Option<TaskId>, fair_ns: Nanos) {
         let Some(waker) = waker.filter(|_| self.levels_of(task) > 0) else { return };
         if self.tasks[waker].shared.as_ref().is_some_and(|shared| shared.has_left) {
             return;
         }
-        let check_ns = if self.levels_of(waker) > 0 { self.costs.preempt_check_ns } else { 0 };
-        self.charge(waker, self.costs.wakeup_fair_ns.saturating_add(check_ns));
+        // Half of what an interrupt takes for it.
+        let check_ns = if self.levels_of(waker) > 0 { self.costs.preempt_check_ns / 2 } else { 0 };
+        self.charge(waker, fair_ns.saturating_add(check_ns));
     }
 
     /// Charges `task`, which wakes, for the queues of its groups.
@@ -476,6 +478,10 @@ impl<S: TraceSink> Engine<'_, S> {
         let nr_starts = core.work.hrtick_starts;
         class.enqueue_task(core, cpu, task, enqueue);
         self.preempt(cpu, task, flags);
+        if self.costs.wakeup_fair_ns > 0 && cpu == flags.this_cpu {
+            // A third of it goes into what such a task does not need, the choice of a CPU.
+            self.charge_fair_wakeup(task, flags.waker, self.costs.wakeup_fair_ns * 2 / 3);
+        }
         if cpu != flags.this_cpu {
             self.woken_from_afar(cpu, nr_starts, flags.waker);
         }

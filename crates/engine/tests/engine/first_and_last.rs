@@ -268,6 +268,26 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }
 
+/// A task that sleeps with a negative lag stays on its queue. Waking it takes its waker two thirds
+/// as long as another one.
+#[test]
+fn a_waker_pays_for_a_task_that_is_still_queued() {
+    let object = ObjectId(0);
+    let batch = SchedAttr { policy: Policy::Batch, ..SchedAttr::default() };
+    let waits = ProgramBuilder::new().run(100_000).op(Op::SemWait { object }).run(MS).build();
+    let posts = ProgramBuilder::new().run(100_000).op(Op::SemPost { object }).run(MS).build();
+    let waits = |policy| task("waits", SchedAttr { policy, ..batch }, waits.clone());
+    let end = |wakeup_fair_ns, policy| {
+        let tasks = vec![waits(policy), task("posts", batch, posts.clone())];
+        let mut workload = Workload::new("wakeups", tasks);
+        workload.add_object(ObjectSpec::new("s", ObjectKind::Semaphore { initial: 0 }));
+        let costs = Costs { wakeup_fair_ns, preempt_check_ns: 2_000, ..Costs::ZERO };
+        turns("linux-6.12", &workload, costs, None)
+    };
+    assert_eq!(end(0, Policy::Batch), "0A 0.100000B 1.200000A 2.200000-");
+    assert_eq!(end(9_000, Policy::Batch), "0A 0.100000B 1.207000A 2.207000-");
+}
+
 /// A wake-up starts the timer of the waker's slice. It comes when that of A's would, so A, which
 /// preempts, starts none and pays nothing.
 #[test]

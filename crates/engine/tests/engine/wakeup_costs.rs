@@ -167,7 +167,7 @@ fn waking_a_fair_task_costs_its_waker_more() {
     let fifo = || policy(Policy::Fifo, 1);
     assert_eq!(end(policy(Policy::Fifo, 2), fifo()), 2 * MS);
     assert_eq!(end(policy(Policy::Fifo, 2), nice(0)), 2 * MS);
-    assert_eq!(end(nice(0), nice(0)), 2 * MS + 8_000);
+    assert_eq!(end(nice(0), nice(0)), 2 * MS + 7_500);
 }
 
 /// A task that yields uses the time up, but no longer delays the others.
