@@ -246,7 +246,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || costs.block_switch_ns > 0
             || costs.server_refill_ns > 0
             || costs.wakeup_switch_ns > 0
-            || self.core.hrtick_ns > 0
+            || costs.hrtick_ns > 0
             || self.core.bpf_kinsn_ns > 0
             || self.core.throttle_ns > 0;
         if self.watch.is_some() {
@@ -343,11 +343,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     self.idle_switches_later();
                     if let Some(cpu) = self.core.work.hrtick_ended.take() {
                         self.resched_after_hrtick(cpu);
-                        if self.core.hrtick_ns > 0 {
+                        if self.costs.hrtick_ns > 0 {
                             // In its own interrupt, which is part of it, a timer is started again
                             // for 18 of 21 us in a guest of 7.2, where a budget of SCHED_DEADLINE
                             // needs many.
-                            self.pay_hrtick(cpu, self.core.hrtick_ns * 9 / 7);
+                            self.pay_hrtick(cpu, self.costs.hrtick_ns * 3);
                         }
                     }
                     if let Some(cpu) = self.core.work.timer_ended.take() {

@@ -187,8 +187,8 @@ pub struct Costs {
     /// so the next one pays.
     pub block_switch_ns: Nanos,
     /// What the switch from a task that is preempted takes in addition to `context_switch_ns`,
-    /// likewise, and `tick_entity_ns` more if it is a fair one. On a kernel with `hrtick_ns` it is
-    /// the switch to a task that is not fair: that to a fair one starts a timer instead.
+    /// likewise, and `tick_entity_ns` more if it is a fair one. On a kernel with `hrtick_ns` a fair
+    /// task that was preempted, too, pays `block_switch_ns` instead.
     pub preempt_switch_ns: Nanos,
     /// A reschedule after which the same task goes on: the pick, on its CPU.
     pub repick_ns: Nanos,
@@ -220,7 +220,7 @@ pub struct Costs {
     /// What a tick takes beyond `tick_ns` for a task of FIFO, RR or DEADLINE.
     pub tick_rt_ns: Nanos,
     /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
-    /// The slice counts after it.
+    /// The slice counts after it and `context_switch_ns`.
     pub hrtick_ns: Nanos,
     /// What the expiry of that timer takes from a fair task, without `hrtick_resched_ns`.
     pub hrtick_end_ns: Nanos,

@@ -268,6 +268,30 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }
 
+/// The kernel sets the timer after the switch, whichever task was there before (finish_lock_switch).
+#[test]
+fn a_slice_counts_from_the_end_of_the_switch() {
+    let until = Some(2 * MS);
+    let timer = Costs { context_switch_ns: 8_000, hrtick_ns: 6_000, ..Costs::ZERO };
+    let costs = Costs { block_switch_ns: 8_000, preempt_switch_ns: 11_000, ..timer };
+    let hogs = Workload::new("slices", vec![task("hog", nice(0), endless()); 2]);
+    let sleeper = task("sleeper", nice(0), bursts(1, 100_000, 100 * MS));
+    let hog = || task("hog", nice(0), endless());
+    let after = Workload::new("slices", vec![sleeper, hog(), hog()]);
+    for costs in [timer, costs] {
+        assert_eq!(turns("linux-7.2", &hogs, costs, until), "0A 0.714000B 1.428000A");
+        assert_eq!(turns("linux-7.2", &after, costs, until), "0A 0.114000B 0.828000C 1.542000B");
+    }
+    // The next task pays for what the switch took, and for the timer if it starts one.
+    let work = |first: TaskSpec| {
+        let tasks = vec![first, task("next", nice(0), burst(500_000)), hog()];
+        turns("linux-7.2", &Workload::new("costs", tasks), costs, until)
+    };
+    let sleeper = task("sleeper", nice(0), bursts(1, 100_000, 100 * MS));
+    assert!(work(sleeper).starts_with("0A 0.114000B 0.636000C"));
+    assert!(work(hog()).starts_with("0A 0.714000B 1.239000C"));
+}
+
 /// A task that sleeps with a negative lag stays on its queue. Waking it takes its waker two thirds
 /// as long as another one.
 #[test]
@@ -339,12 +363,12 @@ fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
     let workload = Workload::new("budgets", vec![task("reclaims", attr, burst(3 * MS))]);
     let end = |hrtick_ns| turns("linux-7.2", &workload, Costs { hrtick_ns, ..Costs::ZERO }, None);
     // The first timer would come after 4 ms: one start. Then one that comes within the burst.
-    assert_eq!((end(0).as_str(), end(14_000).as_str()), ("0A 3-", "0A 3.002800-"));
+    assert_eq!((end(0).as_str(), end(6_000).as_str()), ("0A 3-", "0A 3.003000-"));
     let longer = Workload::new("budgets", vec![task("reclaims", attr, burst(6 * MS))]);
-    let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 14_000, ..Costs::ZERO }, None);
+    let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 6_000, ..Costs::ZERO }, None);
     let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
     assert_eq!(plain, "0A 6-");
-    assert_eq!(found, "0A 6.020800-");
+    assert_eq!(found, "0A 6.021000-");
 }
 
 /// The kernel charges a task only while it is queued (`update_curr_dl`).

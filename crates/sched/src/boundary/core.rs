@@ -237,8 +237,8 @@ pub struct Core {
     pub tick_nsec: Nanos,
     /// Delay of timers on this machine (ns).
     pub timer_delay_ns: Nanos,
-    /// What starting the timer of a slice takes on this machine (ns).
-    pub hrtick_ns: Nanos,
+    /// From a switch until the timer of a slice has started on this machine (ns).
+    pub hrtick_after_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_entity_ns`].
     pub pick_entity_ns: Nanos,
     /// As [`schedlab_model::Costs::bpf_kinsn_ns`].
@@ -335,7 +335,10 @@ impl Core {
             hz: machine.hz,
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
-            hrtick_ns: machine.costs.hrtick_ns,
+            hrtick_after_ns: match machine.costs.hrtick_ns {
+                0 => 0,
+                ns => ns.saturating_add(machine.costs.context_switch_ns),
+            },
             pick_entity_ns: machine.costs.pick_entity_ns,
             bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,
             throttle_ns: machine.costs.throttle_ns,

@@ -97,7 +97,7 @@ impl Hrticks {
         // A stopped clock stops only what tasks are charged.
         let now = core.hrtimer_now();
         // The kernel reads the clock as it sets the timer (`hrtick_schedule_exit`).
-        let begins = now.saturating_add(core.hrtick_ns);
+        let begins = now.saturating_add(core.hrtick_after_ns);
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)
