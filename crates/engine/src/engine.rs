@@ -336,10 +336,14 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                         // It takes the lock of its CPU, whichever that is.
                         self.core.update_stopped_clocks();
                     }
+                    (self.core.work.unthrottled, self.core.work.unthrottled_tasks) = (None, 0);
                     let (class, core) = self.class(class);
                     class.timer(core, token);
                     let class = class.name();
                     self.drain();
+                    if let Some(cpu) = self.core.work.unthrottled {
+                        self.unthrottling_ends(cpu);
+                    }
                     self.idle_switches_later();
                     if let Some(cpu) = self.core.work.hrtick_ended.take() {
                         self.resched_after_hrtick(cpu);

@@ -163,6 +163,25 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// A timer has let groups of `cpu` run again. What it takes delays the switch.
+    #[inline(never)]
+    pub(crate) fn unthrottling_ends(&mut self, cpu: CpuId) {
+        let Costs { unthrottle_ns, unthrottle_task_ns, .. } = self.costs;
+        if unthrottle_ns == 0 || self.core.nr_cpus() > 1 {
+            return;
+        }
+        let tasks_ns =
+            Nanos::from(self.core.work.unthrottled_tasks).saturating_mul(unthrottle_task_ns);
+        let ns = unthrottle_ns.saturating_add(tasks_ns);
+        if self.core.rq(cpu).curr.is_none() {
+            return self.switches_later(ns);
+        }
+        self.extend_burst(cpu, ns);
+        if self.core.rq(cpu).need_resched {
+            self.resched_after(cpu, ns);
+        }
+    }
+
     /// A timer of a class has expired on `cpu`. A task that it preempts pays for the way to the
     /// switch, as after a wake-up.
     #[inline(never)]

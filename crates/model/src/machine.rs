@@ -144,7 +144,8 @@ pub struct Costs {
     pub pick_entry_ns: Nanos,
     /// Waking a task, on the waker's CPU.
     pub wakeup_ns: Nanos,
-    /// What it takes more if that task is fair, with `preempt_check_ns` if the waker is, too.
+    /// What it takes more if that task is fair, with half of `preempt_check_ns` if the waker is,
+    /// too.
     pub wakeup_fair_ns: Nanos,
     /// Delay of a timer: from the time it is set for (the end of a sleep, a tick, a scheduler's own
     /// timer) until its handler is done. It is charged to no task: the running task continues.
@@ -233,6 +234,10 @@ pub struct Costs {
     /// What a timer's wake-up of a fair task takes in addition if no other one is on the CPU, such
     /// as for the fair server. The switch to it on an idle CPU comes as much later.
     pub first_fair_ns: Nanos,
+    /// A timer that lets a group run again which had used its quota, on a machine with one CPU.
+    pub unthrottle_ns: Nanos,
+    /// What it takes more for each throttled task (Linux 6.18 on).
+    pub unthrottle_task_ns: Nanos,
     /// Beginning a new period of the fair server, whose budget fair tasks have used up without its
     /// help. A tick that does it takes this longer, before the switch that it asks for.
     pub server_refill_ns: Nanos,
@@ -433,6 +438,8 @@ names_of_costs! {
     hrtick_resched_ns,
     throttle_ns,
     first_fair_ns,
+    unthrottle_ns,
+    unthrottle_task_ns,
     server_refill_ns,
     server_lead_ns,
     server_lead_fair_ns,
@@ -538,6 +545,8 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         first_fair_ns: 0,
+        unthrottle_ns: 0,
+        unthrottle_task_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,
@@ -633,6 +642,8 @@ impl Costs {
         hrtick_resched_ns: 0,
         throttle_ns: 0,
         first_fair_ns: 0,
+        unthrottle_ns: 0,
+        unthrottle_task_ns: 0,
         server_refill_ns: 0,
         server_lead_ns: 0,
         server_lead_fair_ns: 0,

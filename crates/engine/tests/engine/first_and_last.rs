@@ -420,6 +420,36 @@ fn each_task_of_a_throttled_group_visits_its_cpu_once() {
     assert!(turns.contains("B 5.600000C 5.630000A 5.660000B 5.690000- "), "{turns}");
 }
 
+/// A refill puts each throttled task back under 7.2, but the group's queue under 6.12. The next
+/// turn comes later; a task of another group that runs loses the time.
+#[test]
+fn a_refill_of_a_quota_takes_time() {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
+    let mut limited = Workload::new("refills", vec![task("limited", attr, endless()); 3]);
+    let cpu_max = Some(CpuMax { quota_ns: 2 * MS, period_ns: 10 * MS, burst_ns: 0 });
+    limited.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let late = ProgramBuilder::new().sleep(5 * MS).run(8 * MS).build();
+    let mut shared = limited.clone();
+    shared.tasks.truncate(1);
+    shared.tasks.push(task("other", policy(Policy::Fifo, 1), late));
+    let with = |scheduler: &str, workload: &Workload, unthrottle_ns, until| {
+        let mut case = Case::new(workload, find(scheduler).expect("it is registered"), 1);
+        let costs = Costs { unthrottle_ns, unthrottle_task_ns: 7_000, ..Costs::ZERO };
+        case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+        case.until_ns = Some(until);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    for (scheduler, start) in [("linux-6.12", "10.010000"), ("linux-7.2", "10.031000")] {
+        let plain = with(scheduler, &limited, 0, 11 * MS);
+        let later = with(scheduler, &limited, 10_000, 11 * MS);
+        assert!(plain.contains("- 10"), "{scheduler}: {plain}");
+        assert!(later.contains(&format!("- {start}")), "{scheduler}: {later}");
+    }
+    let shared = |unthrottle_ns| with("linux-6.12", &shared, unthrottle_ns, 14 * MS);
+    assert!(shared(0).ends_with(" 5B 13A"), "{}", shared(0));
+    assert!(shared(10_000).ends_with(" 5B 13.010000A"), "{}", shared(10_000));
+}
+
 /// Two hogs use up the 50 ms of the fair server at the tick of 52 ms, and its next 50 ms, which
 /// begin then, at 104 ms.
 #[test]

@@ -204,6 +204,10 @@ pub struct Work {
     pub hrtick_ended: Option<CpuId>,
     /// The CPU on which another timer of a class has expired that takes time there.
     pub timer_ended: Option<CpuId>,
+    /// The CPU whose group may run again after it had used its quota.
+    pub unthrottled: Option<CpuId>,
+    /// How many tasks that put back on its queue.
+    pub unthrottled_tasks: u32,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
     /// CPU time (ns) of a task that goes to sleep since the clock of its CPU was updated

@@ -417,6 +417,8 @@ impl FairClass {
                 released.append(&mut state.limbo);
             }
         }
+        core.work.unthrottled = Some(cpu);
+        core.work.unthrottled_tasks += released.len() as u32;
         if self.rules.throttling == Throttling::Queues {
             if self.rq(q).load != 0 {
                 self.put_group_back(core, q, se);
