@@ -10,7 +10,7 @@ use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Tasks;
 use crate::family::Walks;
-use crate::fork_costs::CachedStacks;
+use crate::fork_costs::{CachedStacks, Exits};
 use crate::group_lock::GroupLocks;
 use crate::groups::Cpusets;
 use crate::interrupts::Interrupts;
@@ -61,6 +61,8 @@ pub(crate) struct Engine<'a, S> {
     pub walks: Option<Walks>,
     /// Stacks of ended tasks that the kernel keeps for new ones.
     pub stacks: CachedStacks,
+    /// What exits take.
+    pub exits: Exits,
     /// If switches take longer, by how much.
     pub jitter: Option<Jitter>,
     pub interrupts: Interrupts<'a>,
@@ -133,6 +135,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
             stacks: CachedStacks::new(machine.nr_cpus()),
+            exits: Exits::new(&machine.costs, workload),
             jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
             core,
             stack,

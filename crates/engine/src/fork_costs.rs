@@ -6,13 +6,16 @@
 //! (`NR_CACHED_STACKS`). Without one a fork maps a new stack, which takes longer. A launcher leaves
 //! one.
 //!
+//! How long an exit takes depends on the memory that the launcher shares with its tasks. Each has
+//! mapped it, and more of it where tasks may fork.
+//!
 //! Source: Linux 6.1 and 6.12, kernel/fork.c (`alloc_thread_stack_node`,
 //! `try_release_thread_stack_to_cache`), mm/memory.c (`do_wp_page`). Left out: a stack waits in the
 //! list of RCU while the kernel has two others.
 
 use crate::engine::Engine;
 use schedlab_model::program::Program;
-use schedlab_model::{CpuId, Nanos, Step, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, Nanos, ObjectKind, Op, Step, TaskId, TraceSink, Workload};
 use schedlab_sched::boundary::core::TaskState;
 
 /// Stacks that a CPU keeps.
@@ -42,6 +45,48 @@ impl CachedStacks {
     }
 }
 
+/// What exits of a run take.
+#[derive(Debug)]
+pub(crate) struct Exits {
+    /// Every one.
+    all_ns: Nanos,
+    /// That of a task that no other one forked, in addition.
+    launched_ns: Nanos,
+    /// The next one, in addition, if it is the first.
+    first_ns: Nanos,
+}
+
+impl Exits {
+    pub fn new(costs: &Costs, workload: &Workload) -> Self {
+        let forks = workload.tasks.iter().any(|spec| forks(&spec.program));
+        let has_groups = workload.cgroups.len() > 1;
+        let has_queue = |kind| matches!(kind, ObjectKind::Condvar | ObjectKind::Event);
+        let nr_queues = workload.objects.iter().filter(|object| has_queue(object.kind)).count();
+        let if_so = |is_so: bool, ns: Nanos| if is_so { ns } else { 0 };
+        Self {
+            all_ns: costs
+                .exit_ns
+                .saturating_add(if_so(forks, costs.exit_shared_ns))
+                .saturating_add(if_so(has_groups, costs.exit_groups_ns)),
+            launched_ns: if_so(forks, costs.exit_queue_ns.saturating_mul(nr_queues as u64)),
+            first_ns: costs.first_exit_ns,
+        }
+    }
+}
+
+/// Whether tasks with this program fork.
+fn forks(program: &Program) -> bool {
+    program.ops.iter().any(|op| matches!(op, Op::Fork { .. }))
+}
+
+/// Whether tasks with this program record what they do.
+fn has_marks(program: &Program) -> bool {
+    program.ops.iter().any(|op| match op {
+        Op::Progress | Op::Phase(_) | Op::Yield | Op::JoinAll | Op::Join { .. } => true,
+        op => op.uses_objects(),
+    })
+}
+
 impl<S: TraceSink> Engine<'_, S> {
     /// What the fork that `task` begins takes.
     pub(crate) fn fork_ns(&mut self, task: TaskId) -> Nanos {
@@ -58,15 +103,17 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// What the exit of `task` takes.
     pub(crate) fn exit_ns(&mut self, task: TaskId) -> Nanos {
-        let costs = self.costs;
-        let mut ns = costs.exit_ns;
-        if self.tasks[task].parent.is_none() {
-            ns = ns.saturating_add(costs.exit_launched_ns);
+        let exec = &self.tasks[task];
+        let mut ns = self.exits.all_ns;
+        if exec.parent.is_none() {
+            ns = ns.saturating_add(self.exits.launched_ns);
         }
-        if self.tasks[task].shared.as_ref().is_some_and(|own| own.has_forked) {
-            ns = ns.saturating_add(costs.exit_forked_ns);
+        if self.costs.exit_marks_ns > 0
+            && has_marks(&self.workload.tasks[exec.spec as usize].program)
+        {
+            ns = ns.saturating_add(self.costs.exit_marks_ns);
         }
-        ns
+        ns.saturating_add(std::mem::take(&mut self.exits.first_ns))
     }
 
     /// What the step `op` of `task`, a change of a group, takes before the change. The program

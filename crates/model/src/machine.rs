@@ -315,10 +315,19 @@ pub struct Costs {
     pub child_start_ns: Nanos,
     /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
-    /// What the exit of a task that no other one forked takes in addition to `exit_ns`.
-    pub exit_launched_ns: Nanos,
-    /// What the exit of a task that has forked takes in addition to `exit_ns`.
-    pub exit_forked_ns: Nanos,
+    /// What the first exit of a run takes in addition to `exit_ns`.
+    pub first_exit_ns: Nanos,
+    /// What an exit takes in addition where tasks of the run fork: all tasks share memory with
+    /// those that may come.
+    pub exit_shared_ns: Nanos,
+    /// What the exit of a task that no other one forked then takes for each event and condition
+    /// variable: their queues have room for every task.
+    pub exit_queue_ns: Nanos,
+    /// What an exit takes in addition where the run has control groups.
+    pub exit_groups_ns: Nanos,
+    /// What the exit of a task takes in addition whose program records what it does, as every
+    /// operation on an object and every phase, yield and wait for children does.
+    pub exit_marks_ns: Nanos,
     /// The last part of `exit_ns`: what an exit takes after it has woken the parent that waits.
     pub exit_after_ns: Nanos,
     /// Changing scheduling attributes: what the call takes in addition to `syscall_ns`, before the
@@ -468,8 +477,11 @@ names_of_costs! {
     release_deadline_ns,
     child_start_ns,
     exit_ns,
-    exit_launched_ns,
-    exit_forked_ns,
+    first_exit_ns,
+    exit_shared_ns,
+    exit_queue_ns,
+    exit_groups_ns,
+    exit_marks_ns,
     exit_after_ns,
     set_attr_ns,
     set_attr_after_ns,
@@ -575,8 +587,11 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
-        exit_launched_ns: 0,
-        exit_forked_ns: 0,
+        first_exit_ns: 0,
+        exit_shared_ns: 0,
+        exit_queue_ns: 0,
+        exit_groups_ns: 0,
+        exit_marks_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         set_attr_after_ns: 0,
@@ -672,8 +687,11 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         exit_ns: 0,
-        exit_launched_ns: 0,
-        exit_forked_ns: 0,
+        first_exit_ns: 0,
+        exit_shared_ns: 0,
+        exit_queue_ns: 0,
+        exit_groups_ns: 0,
+        exit_marks_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
         set_attr_after_ns: 0,

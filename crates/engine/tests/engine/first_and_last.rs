@@ -171,25 +171,37 @@ fn what_is_no_system_call_takes_time_in_user_mode() {
     assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 2.008000-");
 }
 
-/// The exit of a task that no other one forked, and that of one that has forked, take longer.
+/// An exit takes longer where tasks of the run fork, and where it has groups, which also a task
+/// that does neither pays. The queues of events then cost those that no other task forked.
 #[test]
-fn an_exit_depends_on_who_forked_whom() {
-    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(MS).build();
-    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
-    let tasks = vec![
-        task("parent", policy(Policy::Fifo, 1), parent),
-        child,
-        task("other", policy(Policy::Fifo, 1), burst(MS)),
-    ];
+fn an_exit_depends_on_what_tasks_share() {
     let costs = Costs {
         fork_ns: MS,
         exit_ns: MS,
-        exit_launched_ns: 200_000,
-        exit_forked_ns: 300_000,
+        first_exit_ns: 7_000,
+        exit_shared_ns: 200_000,
+        exit_queue_ns: 50_000,
+        exit_groups_ns: 30_000,
+        exit_marks_ns: 1_000,
         ..Costs::ZERO
     };
-    let found = turns("linux-6.12", &Workload::new("exits", tasks), costs, None);
-    assert_eq!(found, "0A 3.500000B 5.700000C 7.700000-");
+    let fifo = |name: &str, program| task(name, policy(Policy::Fifo, 1), program);
+    let other = || fifo("other", burst(MS));
+    let found = |workload: &Workload| turns("linux-6.12", workload, costs, None);
+    let mut workload = Workload::new("exits", vec![other(), other()]);
+    workload.add_object(ObjectSpec::new("e", ObjectKind::Event));
+    assert_eq!(found(&workload), "0A 2.007000B 4.007000-");
+    workload.cgroups.push(CgroupSpec::new("/g", CgroupId(0), 100));
+    assert_eq!(found(&workload), "0A 2.037000B 4.067000-");
+
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).op(Op::Phase(0)).build();
+    let parent = TaskSpec { phases: vec!["here".into()], ..fifo("parent", parent) };
+    let child = TaskSpec { instances: 0, ..fifo("child", burst(MS)) };
+    let mut workload = Workload::new("exits", vec![parent, child, other()]);
+    // The parent forks and exits, then the other one has its turn, then the child.
+    assert_eq!(found(&workload), "0A 2.208000B 4.408000C 6.608000-");
+    workload.add_object(ObjectSpec::new("e", ObjectKind::Event));
+    assert_eq!(found(&workload), "0A 2.258000B 4.508000C 6.708000-");
 }
 
 /// In a kernel that is not preemptible a task that wakes in the first part of a fork, or in the
