@@ -134,7 +134,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             searches: Searches::new(&machine.costs, machine.nr_cpus()),
             walks: Walks::new(&machine.costs, stack.walks_tasks),
-            stacks: CachedStacks::new(machine.nr_cpus()),
+            stacks: CachedStacks::new(machine.nr_cpus(), workload, &arrivals),
             exits: Exits::new(&machine.costs, workload),
             jitter: Jitter::new(machine.switch_jitter_ns, config.seed),
             core,

@@ -4,7 +4,7 @@
 //!
 //! A CPU keeps the stacks of up to two tasks that have ended there, and gives them to new ones
 //! (`NR_CACHED_STACKS`). Without one a fork maps a new stack, which takes longer. A launcher leaves
-//! one.
+//! one, or two if several of its tasks fork: each of these has forked a task before the run.
 //!
 //! How long an exit takes depends on the memory that the launcher shares with its tasks. Each has
 //! mapped it, and more of it where tasks may fork.
@@ -15,7 +15,9 @@
 
 use crate::engine::Engine;
 use schedlab_model::program::Program;
-use schedlab_model::{Costs, CpuId, Nanos, ObjectKind, Op, Step, TaskId, TraceSink, Workload};
+use schedlab_model::{
+    Arrival, Costs, CpuId, Nanos, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
+};
 use schedlab_sched::boundary::core::TaskState;
 
 /// Stacks that a CPU keeps.
@@ -26,8 +28,12 @@ const NR_CACHED_STACKS: u8 = 2;
 pub(crate) struct CachedStacks(Vec<u8>);
 
 impl CachedStacks {
-    pub fn new(nr_cpus: u32) -> Self {
-        Self(vec![1; nr_cpus as usize])
+    /// What the launcher of `arrivals` leaves.
+    pub fn new(nr_cpus: u32, workload: &Workload, arrivals: &[Arrival]) -> Self {
+        let may_fork = |of: &&Arrival| forks(&workload.tasks[of.spec as usize].program);
+        let nr =
+            if arrivals.iter().filter(may_fork).nth(1).is_some() { NR_CACHED_STACKS } else { 1 };
+        Self(vec![nr; nr_cpus as usize])
     }
 
     /// A fork on `cpu` takes a stack; whether there was one.

@@ -90,8 +90,8 @@ fn a_parent_that_is_switched_out_copies_a_page_for_its_child() {
     assert_eq!(turns_with(2 * MS), "0B 0A 1.590000C 2B 2.100000C 2.890000-");
 }
 
-/// A CPU keeps the stacks of two ended tasks, of which a launcher leaves one. A fork without one
-/// takes longer.
+/// A CPU keeps the stacks of two ended tasks, of which a launcher leaves one, and both if it has
+/// more than one task that forks. A fork without one takes longer.
 #[test]
 fn a_fork_takes_longer_without_the_stack_of_an_ended_task() {
     let mut parent = ProgramBuilder::new();
@@ -108,6 +108,13 @@ fn a_fork_takes_longer_without_the_stack_of_an_ended_task() {
         "0A 0.900000B 1.900000C 2.900000- 8.900000A 9.700000D 10.700000E 11.700000- \
          17.700000A 18.500000F 19.500000G 20.500000- 26.500000A 26.500000-"
     );
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).op(Op::Fork { task: 1 }).build();
+    let parent = TaskSpec { instances: 2, ..task("parent", policy(Policy::Fifo, 1), parent) };
+    let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) };
+    let workload = Workload::new("forks", vec![parent, child]);
+    let found = turns("linux-6.12", &workload, costs, Some(MS));
+    // Neither fork of the first parent maps a stack.
+    assert_eq!(found, "0A 0.800000B");
 }
 
 /// A parent whose loop begins again copies the page of its counters, if its child lives.
