@@ -245,6 +245,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.has_switch_costs = costs.pick_entity_ns > 0
             || costs.fork_copy_ns > 0
             || costs.fork_switch_ns > 0
+            || costs.child_alone_ns > 0
             || costs.preempt_switch_ns > 0
             || costs.block_switch_ns > 0
             || costs.server_refill_ns > 0

@@ -107,6 +107,20 @@ impl<S: TraceSink> Engine<'_, S> {
         ns
     }
 
+    /// `child` runs for the first time. If no task shares its memory any more, it need not copy
+    /// the pages to which it writes.
+    #[inline(never)]
+    pub(crate) fn starts_alone(&mut self, child: TaskId) {
+        let Some(parent) = self.tasks[child].parent else { return };
+        let exec = &self.tasks[parent];
+        // It frees its memory before it leaves its autogroup, where it may lose the CPU.
+        let has_freed = exec.shared.as_ref().is_some_and(|own| own.has_left_group || own.has_left);
+        let has_ended = has_freed || self.core.task(parent).state == TaskState::Dead;
+        if has_ended && exec.children == 1 {
+            self.spare(child, self.costs.child_alone_ns);
+        }
+    }
+
     /// What the exit of `task` takes.
     pub(crate) fn exit_ns(&mut self, task: TaskId) -> Nanos {
         let exec = &self.tasks[task];

@@ -450,6 +450,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if !has_run && self.costs.fork_copy_ns > 0 {
             self.copies_first(next);
         }
+        if !has_run && self.costs.child_alone_ns > 0 {
+            self.starts_alone(next);
+        }
         if has_run && self.costs.fork_switch_ns > 0 {
             self.copies_rseq(next);
         }

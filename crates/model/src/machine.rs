@@ -313,6 +313,9 @@ pub struct Costs {
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
+    /// How much less a forked task takes there if its parent has ended, and all its other children:
+    /// it shares its memory with no task, and copies no page.
+    pub child_alone_ns: Nanos,
     /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
     /// What the first exit of a run takes in addition to `exit_ns`.
@@ -476,6 +479,7 @@ names_of_costs! {
     release_ns,
     release_deadline_ns,
     child_start_ns,
+    child_alone_ns,
     exit_ns,
     first_exit_ns,
     exit_shared_ns,
@@ -586,6 +590,7 @@ impl Costs {
         release_ns: 0,
         release_deadline_ns: 0,
         child_start_ns: 0,
+        child_alone_ns: 0,
         exit_ns: 0,
         first_exit_ns: 0,
         exit_shared_ns: 0,
@@ -686,6 +691,7 @@ impl Costs {
         release_ns: 0,
         release_deadline_ns: 0,
         child_start_ns: 0,
+        child_alone_ns: 0,
         exit_ns: 0,
         first_exit_ns: 0,
         exit_shared_ns: 0,

@@ -65,6 +65,26 @@ fn pages_are_copied_after_a_fork_by_the_one_that_runs_first() {
     assert_eq!(turns_with(2), "0A 0B 1.110000A 2.180000-");
 }
 
+/// The last child copies no pages at its start if its parent has ended.
+#[test]
+fn a_child_that_shares_its_memory_with_no_task_starts_faster() {
+    let turns_with = |loops, rest_ns| {
+        let mut parent = ProgramBuilder::new();
+        for _ in 0..loops {
+            parent.op(Op::Fork { task: 1 });
+        }
+        let attr = policy(Policy::Fifo, 1);
+        let child = TaskSpec { instances: 0, ..task("child", attr, burst(MS)) };
+        let parent = parent.run(MS).sleep(rest_ns).build();
+        let tasks = vec![task("parent", attr, parent), child];
+        let costs = Costs { child_start_ns: 500_000, child_alone_ns: 300_000, ..Costs::ZERO };
+        turns("linux-6.12", &Workload::new("forks", tasks), costs, None)
+    };
+    assert_eq!(turns_with(1, 0), "0A 1B 2.200000-");
+    assert_eq!(turns_with(2, 0), "0A 1B 2.500000C 3.700000-");
+    assert_eq!(turns_with(1, 5 * MS), "0A 1B 2.500000- 6A 6-");
+}
+
 /// A parent that is switched out in a fork, or after it, copies a page instead of its child.
 #[test]
 fn a_parent_that_is_switched_out_copies_a_page_for_its_child() {
