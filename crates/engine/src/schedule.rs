@@ -305,6 +305,13 @@ impl<S: TraceSink> Engine<'_, S> {
     /// What a switch takes beyond a plain one because of the task that leaves.
     #[inline(never)]
     fn leave_cost(&mut self, prev: Option<TaskId>, next: TaskId, out: SwitchOut) -> Nanos {
+        if self.costs.pick_shared_ns > 0 {
+            // A task from another branch, or from deeper groups, leaves entities of its own.
+            let levels = prev.map_or(0, |prev| self.levels_of(prev));
+            let shared = prev.map_or(0, |prev| self.shared_levels(prev, next));
+            let stays = if shared == levels { shared.saturating_sub(1) } else { 0 };
+            self.core.work.shared_levels = stays;
+        }
         let leave_ns = match out {
             SwitchOut::Idle => 0,
             SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
@@ -440,8 +447,10 @@ impl<S: TraceSink> Engine<'_, S> {
     fn pick_cost(&mut self, next: TaskId, from_idle: bool) -> Nanos {
         let below = Nanos::from(self.levels_of(next).saturating_sub(1));
         let is_woken = std::mem::take(&mut self.tasks[next].is_woken);
-        let nr = if is_woken && !from_idle { 2 * below } else { below };
-        nr.saturating_mul(self.costs.pick_entity_ns)
+        let shared = Nanos::from(self.core.work.shared_levels).min(below);
+        let nr = if is_woken && !from_idle { 2 * (below - shared) } else { below - shared };
+        let shared_ns = shared.saturating_mul(self.costs.pick_shared_ns);
+        nr.saturating_mul(self.costs.pick_entity_ns).saturating_add(shared_ns)
     }
 
     /// `next` copies pages that a fork has left to it.

@@ -349,7 +349,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// The number of groups, the root among them, of which both tasks are; 0 if one is not fair.
-    fn shared_levels(&self, a: TaskId, b: TaskId) -> u32 {
+    pub(crate) fn shared_levels(&self, a: TaskId, b: TaskId) -> u32 {
         let most = self.levels_of(a).min(self.levels_of(b));
         let groups = &self.core.cgroups;
         let above = |task| {

@@ -199,6 +199,9 @@ pub struct Costs {
     /// For each level of groups below the root: a switch to a fair task. Twice that, if it was
     /// woken and another task ran before.
     pub pick_entity_ns: Nanos,
+    /// What such a switch takes instead, once, for each level at which the previous task is in the
+    /// same group, unless that one is in a deeper group, too. 0: as for others.
+    pub pick_shared_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
@@ -437,6 +440,7 @@ names_of_costs! {
     repick_ns,
     block_entity_ns,
     pick_entity_ns,
+    pick_shared_ns,
     idle_exit_ns,
     idle_tick_ns,
     migration_ns,
@@ -548,6 +552,7 @@ impl Costs {
         repick_ns: 0,
         block_entity_ns: 0,
         pick_entity_ns: 0,
+        pick_shared_ns: 0,
         idle_exit_ns: 0,
         idle_tick_ns: 0,
         migration_ns: 0,
@@ -649,6 +654,7 @@ impl Costs {
         repick_ns: 0,
         block_entity_ns: 0,
         pick_entity_ns: 0,
+        pick_shared_ns: 0,
         idle_exit_ns: 2_500,
         idle_tick_ns: 0,
         migration_ns: 1_500,

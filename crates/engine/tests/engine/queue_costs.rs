@@ -137,6 +137,18 @@ fn a_pick_goes_through_the_groups() {
     assert_eq!(found, "0A 3B 4.008000- 5.008000B 6.012000- 7.012000B 7.016000-");
 }
 
+/// Where both tasks are in one group, a switch takes less for its level.
+#[test]
+fn a_pick_in_the_same_group_is_faster() {
+    let costs = Costs { pick_entity_ns: 4_000, pick_shared_ns: 1_000, ..Costs::ZERO };
+    let sleeper = || task("sleeper", in_group(nice(0)), bursts(1, MS, 20 * MS));
+    let found = turns(vec![sleeper(), sleeper()], costs, 9 * MS);
+    assert_eq!(found, "0A 1.004000B 2.005000-");
+    let other = task("other", nice(0), bursts(1, MS, 20 * MS));
+    let found = turns(vec![other, sleeper()], costs, 9 * MS);
+    assert_eq!(found, "0A 1B 2.008000-");
+}
+
 /// The task uses up its budget of 1 ms, and gives way at the next tick. A timer renews the budget
 /// 10 ms after the task began. It begins 0.1 ms after the other one, but keeps its number, and so
 /// the random amounts that it draws.

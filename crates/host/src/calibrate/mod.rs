@@ -221,7 +221,7 @@ fn why_missing(name: &str) -> &'static str {
         | "block_ns" | "block_deadline_ns" | "block_switch_ns" | "preempt_switch_ns" => {
             "the parts of an interrupt cannot be timed from outside"
         }
-        "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns"
+        "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns" | "pick_shared_ns"
         | "queue_entity_ns" | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns"
         | "wakeup_fair_ns" | "hrtick_resched_ns" | "throttle_ns" | "unthrottle_ns"
         | "unthrottle_task_ns" => "no program can tell it from the rest of a switch",
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 84] = [
+    const NEVER_MEASURED: [&str; 85] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
@@ -319,6 +319,7 @@ mod tests {
         "queue_entity_ns",
         "block_deadline_ns",
         "pick_entity_ns",
+        "pick_shared_ns",
         "release_ns",
         "release_deadline_ns",
         "bpf_kinsn_ns",

@@ -192,6 +192,10 @@ pub struct Work {
     pub entries_scanned: u32,
     /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
+    /// What the present switch takes beyond a plain one, since the previous task leaves (ns).
+    pub leave_ns: Nanos,
+    /// At how many levels below the root the present switch stays in the same groups.
+    pub shared_levels: u32,
     /// How often the timer of a slice was started.
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.
@@ -245,6 +249,8 @@ pub struct Core {
     pub hrtick_after_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_entity_ns`].
     pub pick_entity_ns: Nanos,
+    /// As [`schedlab_model::Costs::pick_shared_ns`].
+    pub pick_shared_ns: Nanos,
     /// As [`schedlab_model::Costs::bpf_kinsn_ns`].
     pub bpf_kinsn_ns: Nanos,
     /// How long a task whose group has used its quota visits its CPU (ns).
@@ -344,6 +350,7 @@ impl Core {
                 ns => ns.saturating_add(machine.costs.context_switch_ns),
             },
             pick_entity_ns: machine.costs.pick_entity_ns,
+            pick_shared_ns: machine.costs.pick_shared_ns,
             bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,
             throttle_ns: machine.costs.throttle_ns,
             aligns_periods: machine.aligns_periods,
