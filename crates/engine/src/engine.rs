@@ -335,42 +335,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::Launch => self.launch(),
                 Due::Wake(task) => self.wake_from_event(task),
                 Due::WakeOnBusy(task) => self.wake_on_busy(task),
-                Due::ClassTimer { class, token } => {
-                    if self.costs.wakeup_switch_ns > 0 {
-                        // It takes the lock of its CPU, whichever that is.
-                        self.core.update_stopped_clocks();
-                    }
-                    (self.core.work.unthrottled, self.core.work.unthrottled_tasks) = (None, 0);
-                    let (class, core) = self.class(class);
-                    class.timer(core, token);
-                    let class = class.name();
-                    self.drain();
-                    if let Some(cpu) = self.core.work.unthrottled {
-                        self.unthrottling_ends(cpu);
-                    }
-                    self.idle_switches_later();
-                    if let Some(cpu) = self.core.work.hrtick_ended.take() {
-                        self.resched_after_hrtick(cpu);
-                        if self.costs.hrtick_ns > 0 {
-                            // In its own interrupt, which is part of it, a timer is started again
-                            // for 18 of 21 us in a guest of 7.2, where a budget of SCHED_DEADLINE
-                            // needs many.
-                            self.pay_hrtick(cpu, self.costs.hrtick_ns * 3);
-                        }
-                    }
-                    if let Some(cpu) = self.core.work.timer_ended.take() {
-                        self.class_timer_ends(cpu);
-                    }
-                    if self.core.work.bpf_insns > 0 {
-                        self.programs_end(self.core.work.bpf_cpu);
-                    }
-                    if self.core.take_user_wake() {
-                        self.wake_user();
-                    }
-                    if self.watch.is_some() {
-                        self.note_cause(&Cause::Timer { class });
-                    }
-                }
+                Due::ClassTimer { class, token } => self.class_timer(class, token),
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
                 Due::LockTaken(cpu) => {
                     self.lock_taken(cpu);
@@ -396,6 +361,45 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         // Several ticks may have been taken at once.
         self.end_bursts(self.core.now);
+    }
+
+    /// A timer of a class expires.
+    #[inline]
+    fn class_timer(&mut self, class: u8, token: u64) {
+        if self.costs.wakeup_switch_ns > 0 {
+            // It takes the lock of its CPU, whichever that is.
+            self.core.update_stopped_clocks();
+        }
+        (self.core.work.unthrottled, self.core.work.unthrottled_tasks) = (None, 0);
+        let (class, core) = self.class(class);
+        class.timer(core, token);
+        let class = class.name();
+        self.drain();
+        if let Some(cpu) = self.core.work.unthrottled {
+            self.unthrottling_ends(cpu);
+        }
+        self.idle_switches_later();
+        if let Some(cpu) = self.core.work.hrtick_ended.take() {
+            self.resched_after_hrtick(cpu);
+            if self.costs.hrtick_ns > 0 {
+                // In its own interrupt, which is part of it, a timer is started again
+                // for 18 of 21 us in a guest of 7.2, where a budget of SCHED_DEADLINE
+                // needs many.
+                self.pay_hrtick(cpu, self.costs.hrtick_ns * 3);
+            }
+        }
+        if let Some(cpu) = self.core.work.timer_ended.take() {
+            self.class_timer_ends(cpu);
+        }
+        if self.core.work.bpf_insns > 0 {
+            self.programs_end(self.core.work.bpf_cpu);
+        }
+        if self.core.take_user_wake() {
+            self.wake_user();
+        }
+        if self.watch.is_some() {
+            self.note_cause(&Cause::Timer { class });
+        }
     }
 
     /// The rest of an instant, from step 4 on.

@@ -307,7 +307,8 @@ fn a_slice_counts_from_the_start_of_its_timer() {
     assert_eq!(plain, "0A 0.600000B 1.200000-");
 }
 
-/// The kernel sets the timer after the switch, whichever task was there before (finish_lock_switch).
+/// The kernel sets the timer after the switch, whichever task was there before
+/// (finish_lock_switch).
 #[test]
 fn a_slice_counts_from_the_end_of_the_switch() {
     let until = Some(2 * MS);

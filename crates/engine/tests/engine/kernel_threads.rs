@@ -253,8 +253,8 @@ fn a_worker_tells_that_a_group_is_populated() {
 }
 
 /// The launcher waits for the tasks in the order in which they were made. The exit of a later one
-/// does not wake it, nor does any exit if a task of the run is endless. Its visits take the CPU from
-/// tasks of the highest priority, which it has lowered.
+/// does not wake it, nor does any exit if a task of the run is endless. Its visits take the CPU
+/// from tasks of the highest priority, which it has lowered.
 #[test]
 fn the_launcher_comes_when_the_task_exits_that_it_waits_for() {
     let visits = |tasks: Vec<TaskSpec>| {

@@ -45,7 +45,7 @@ pub enum ThreadWakes {
     /// 10 ms if it has been told of the same group within them.
     AtPopulated,
     /// When a task exits that the launcher of the run waits for: the first one, in the order in
-    /// which they were made, that has not exited. If the run has an endless task, it waits for that.
+    /// which they were made, that has not exited. It waits for an endless one if there is one.
     AtAwaitedExit,
     /// When the kernel checks for tasks that a scheduler for sched_ext lets wait too long: twice in
     /// each timeout.
