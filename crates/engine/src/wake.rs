@@ -10,7 +10,7 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{
-    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Release, Step, TaskId, TraceSink,
+    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, Step, TaskId, TraceSink,
 };
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
@@ -331,7 +331,9 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         let shared = self.shared_levels(task, curr);
         let queued_ns = entities(levels.saturating_sub(shared.max(1)));
-        let check_ns = if shared > 0 { self.costs.preempt_check_ns } else { 0 };
+        // A task of SCHED_BATCH or SCHED_IDLE does not preempt, so it is compared with none.
+        let is_compared = shared > 0 && self.core.task(task).attr.policy == Policy::Normal;
+        let check_ns = if is_compared { self.costs.preempt_check_ns } else { 0 };
         let fair_ns = if levels > 0 { self.costs.timer_fair_ns } else { 0 };
         let mut taken_ns = queued_ns.saturating_add(check_ns).saturating_add(fair_ns);
         taken_ns = taken_ns.saturating_add(server_ns);

@@ -383,3 +383,19 @@ fn one_interrupt_wakes_several_tasks_one_after_another() {
     assert!(first_turn(batch(), 1) > 8 * MS, "it waits for the tick");
     assert_eq!(first_turn(batch(), 2), alone + NEXT, "the second one finds the slice over");
 }
+
+/// A task of SCHED_BATCH that a timer wakes is compared with none, because it does not preempt.
+#[test]
+fn a_batch_task_is_not_compared_with_the_running_one() {
+    let exit_ns = |preempt_check_ns| {
+        let late = task("batch", policy(Policy::Batch, 0), burst(MS));
+        let late = TaskSpec { release_ns: Amount::Constant(MS), ..late };
+        let costs = Costs { timer_wakeup_ns: 12_000, preempt_check_ns, ..costs() };
+        let found = run(vec![task("hog", nice(0), burst(3 * MS)), late], costs, 9 * MS);
+        let exits = |kind: &EventKind| matches!(kind, EventKind::Exit { task: TaskId(0) });
+        let exit = found.trace.events.iter().find(|event| exits(&event.kind));
+        exit.expect("the hog exits").time_ns
+    };
+    assert_eq!(exit_ns(0), 3 * MS + SWITCH + 12_000);
+    assert_eq!(exit_ns(5_000), exit_ns(0));
+}
