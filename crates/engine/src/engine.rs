@@ -370,7 +370,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             // It takes the lock of its CPU, whichever that is.
             self.core.update_stopped_clocks();
         }
-        (self.core.work.unthrottled, self.core.work.unthrottled_tasks) = (None, 0);
+        self.core.work.unthrottled = None;
         let (class, core) = self.class(class);
         class.timer(core, token);
         let class = class.name();

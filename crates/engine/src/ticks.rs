@@ -167,11 +167,14 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(never)]
     pub(crate) fn unthrottling_ends(&mut self, cpu: CpuId) {
         let Costs { unthrottle_ns, unthrottle_task_ns, .. } = self.costs;
+        let nr = std::mem::take(&mut self.core.work.unthrottled_tasks);
+        let levels = std::mem::take(&mut self.core.work.unthrottled_levels);
         if unthrottle_ns == 0 || self.core.nr_cpus() > 1 {
             return;
         }
-        let tasks_ns =
-            Nanos::from(self.core.work.unthrottled_tasks).saturating_mul(unthrottle_task_ns);
+        // Each level of groups below the first takes a quarter more.
+        let quarters = Nanos::from(nr).saturating_mul(4).saturating_add(levels.into());
+        let tasks_ns = quarters.saturating_mul(unthrottle_task_ns) / 4;
         let ns = unthrottle_ns.saturating_add(tasks_ns);
         if self.core.rq(cpu).curr.is_none() {
             return self.switches_later(ns);

@@ -485,6 +485,12 @@ fn a_refill_of_a_quota_takes_time() {
         assert!(plain.contains("- 10"), "{scheduler}: {plain}");
         assert!(later.contains(&format!("- {start}")), "{scheduler}: {later}");
     }
+    // A level of groups below the limited one takes a quarter more.
+    let mut deeper = limited.clone();
+    deeper.cgroups.push(CgroupSpec::new("/g/h", CgroupId(1), 100));
+    deeper.tasks[0].attr.cgroup = CgroupId(2);
+    let later = with("linux-7.2", &deeper, 10_000, 11 * MS);
+    assert!(later.contains("- 10.032750"), "{later}");
     let shared = |unthrottle_ns| with("linux-6.12", &shared, unthrottle_ns, 14 * MS);
     assert!(shared(0).ends_with(" 5B 13A"), "{}", shared(0));
     assert!(shared(10_000).ends_with(" 5B 13.010000A"), "{}", shared(10_000));

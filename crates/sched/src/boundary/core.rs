@@ -212,6 +212,8 @@ pub struct Work {
     pub unthrottled: Option<CpuId>,
     /// How many tasks that put back on its queue.
     pub unthrottled_tasks: u32,
+    /// Levels of groups of these tasks, below the first.
+    pub unthrottled_levels: u32,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
     /// CPU time (ns) of a task that goes to sleep since the clock of its CPU was updated

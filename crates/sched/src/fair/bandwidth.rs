@@ -22,6 +22,7 @@ use super::load::Change;
 use super::queue::Dequeue;
 use super::rbtree::NIL;
 use super::rules::{FairBug, Rules, Throttling};
+use crate::SchedClass;
 use crate::boundary::core::Core;
 use crate::boundary::explain::BandwidthStats;
 use crate::boundary::flags::EnqueueFlags;
@@ -427,6 +428,8 @@ impl FairClass {
             for e in released {
                 self.ent_mut(e).limbo = false;
                 let task = self.entity_task(e);
+                let levels = SchedClass::tick_levels(self, task);
+                core.work.unthrottled_levels += levels.saturating_sub(2);
                 self.enqueue_task_fair(core, cpu, task, EnqueueFlags::NONE);
                 if self.has_extras {
                     self.hrtick_update(core, cpu, true);
