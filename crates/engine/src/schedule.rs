@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::SchedulerFault;
 use crate::exec::Waiting;
 use crate::observe::Cause;
-use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::boundary::core::{Core, Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
@@ -392,10 +392,8 @@ impl<S: TraceSink> Engine<'_, S> {
         t.sum_exec_runtime += ran;
         t.exec_start = now;
         rq.clock_stopped.update(now);
-        // The clock of its CPU may have stopped before its release, on the way to this switch.
         debug_assert!(
-            t.sum_exec_runtime
-                <= now + self.costs.block_ns + self.costs.wakeup_switch_ns - t.release_ns,
+            t.sum_exec_runtime <= now - t.release_ns + clock_lag_ns(&self.costs),
             "task {task} ran {} ns of {} ns",
             t.sum_exec_runtime,
             now - t.release_ns
@@ -568,4 +566,15 @@ impl<S: TraceSink> Engine<'_, S> {
         // It arrives when the thread has run; here it is queued at once, and its switch waits.
         self.switches_after_message(to, self.stopper_ns());
     }
+}
+
+/// Most by which the clock of a CPU that has stopped may be behind at a switch. That is the time
+/// between a wake-up, or a call that blocks, and the switch; another CPU's new task may come in it.
+/// 0 on machines on which neither takes time.
+fn clock_lag_ns(costs: &Costs) -> Nanos {
+    const LEVELS_MAX: Nanos = 8;
+    let queues_ns = costs.queue_entity_ns.saturating_mul(LEVELS_MAX);
+    let ways = [costs.block_ns, costs.wakeup_switch_ns, costs.idle_tick_ns];
+    let wakes = [costs.timer_next_ns, costs.timer_fair_ns, costs.preempt_check_ns, queues_ns];
+    ways.into_iter().chain(wakes).fold(0, Nanos::saturating_add)
 }
