@@ -447,16 +447,22 @@ fn a_task_of_a_throttled_group_visits_its_cpu_from_6_18_on() {
     assert_eq!(with("linux-7.2", 30_000), visits);
 }
 
+/// Three hogs in a group with a quota.
+fn limited_hogs(quota_ms: u64, period_ms: u64) -> Workload {
+    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
+    let mut workload = Workload::new("limited", vec![task("limited", attr, endless()); 3]);
+    let (quota_ns, period_ns) = (quota_ms * MS, period_ms * MS);
+    let cpu_max = Some(CpuMax { quota_ns, period_ns, burst_ns: 0 });
+    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    workload
+}
+
 /// A group of three hogs uses its quota up. Each visits the CPU once and is throttled at the end of
 /// its visit, whichever is picked next.
 #[test]
 fn each_task_of_a_throttled_group_visits_its_cpu_once() {
-    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
-    let mut workload = Workload::new("visits", vec![task("limited", attr, endless()); 3]);
-    let cpu_max = Some(CpuMax { quota_ns: 5 * MS, period_ns: 20 * MS, burst_ns: 0 });
-    workload.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
     let costs = Costs { throttle_ns: 30_000, ..Costs::ZERO };
-    let turns = turns("linux-7.2", &workload, costs, Some(19 * MS));
+    let turns = turns("linux-7.2", &limited_hogs(5, 20), costs, Some(19 * MS));
     assert!(turns.contains("B 5.600000C 5.630000A 5.660000B 5.690000- "), "{turns}");
 }
 
@@ -464,10 +470,7 @@ fn each_task_of_a_throttled_group_visits_its_cpu_once() {
 /// turn comes later; a task of another group that runs loses the time.
 #[test]
 fn a_refill_of_a_quota_takes_time() {
-    let attr = SchedAttr { cgroup: CgroupId(1), ..SchedAttr::default() };
-    let mut limited = Workload::new("refills", vec![task("limited", attr, endless()); 3]);
-    let cpu_max = Some(CpuMax { quota_ns: 2 * MS, period_ns: 10 * MS, burst_ns: 0 });
-    limited.cgroups.push(CgroupSpec { cpu_max, ..CgroupSpec::new("/g", CgroupId(0), 100) });
+    let limited = limited_hogs(2, 10);
     let late = ProgramBuilder::new().sleep(5 * MS).run(8 * MS).build();
     let mut shared = limited.clone();
     shared.tasks.truncate(1);
