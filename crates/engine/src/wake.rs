@@ -60,11 +60,13 @@ impl<S: TraceSink> Engine<'_, S> {
         self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 
-    /// A released task starts; `this_cpu` wakes it.
+    /// A released task starts; `this_cpu` wakes it. Where tasks exist before the run, as in real
+    /// runs, every release is a wake-up.
     pub(crate) fn start_released(&mut self, task: TaskId, this_cpu: CpuId) {
-        let kind = match self.workload.tasks[self.tasks[task].spec as usize].release {
-            Release::Fork => WakeKind::Fork,
-            Release::Wakeup => WakeKind::Wakeup,
+        let release = self.workload.tasks[self.tasks[task].spec as usize].release;
+        let kind = match (release, self.core.set_up_ns) {
+            (Release::Fork, 0) => WakeKind::Fork,
+            _ => WakeKind::Wakeup,
         };
         self.start(task, kind, this_cpu, None);
     }

@@ -8,7 +8,7 @@ use common::workloads::{endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, Machine, Nanos, Op, Policy, SchedAttr, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, Machine, Nanos, Op, Policy, Release, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -52,6 +52,28 @@ fn a_task_that_begins_as_a_real_time_one_has_no_old_virtual_runtime() {
     // As a guest's: it has half a latency, as one that slept.
     let found = turns(tasks(), 1_000 * MS, Costs::ZERO, 230 * MS);
     assert_eq!(found, "0A 200B 204A 208B 212A 216B 220A 224B 228A");
+}
+
+/// The launcher of a real run wakes tasks that exist. A forked task of 6.12 gets half a slice at
+/// first (PLACE_DEADLINE_INITIAL), so it preempted a hog whose slice ended earlier than its own.
+#[test]
+fn tasks_that_were_created_before_the_run_are_woken() {
+    let late = |release| TaskSpec {
+        release_ns: schedlab_model::Amount::Constant(8 * MS + MS / 10),
+        release,
+        ..task("late", nice(0), endless())
+    };
+    let found = |release, set_up_ns| {
+        let workload =
+            Workload::new("set-up", vec![task("hog", nice(0), endless()), late(release)]);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { set_up_ns, ..case.machine };
+        case.until_ns = Some(20 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let [forked, woken] = [found(Release::Fork, 0), found(Release::Wakeup, 0)];
+    assert_ne!(forked, woken);
+    assert_eq!(found(Release::Fork, 1_000 * MS), found(Release::Wakeup, 1_000 * MS));
 }
 
 /// The launcher has written the parameters of the server, which starts it, and the CPU has idled
