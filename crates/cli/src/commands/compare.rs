@@ -15,7 +15,7 @@ use schedlab_host::HostLane;
 use schedlab_lab::plan::{self, PlannedRun};
 use schedlab_lab::study::Shift;
 use schedlab_lab::{ExecuteOptions, Experiment, Plan, View, execute};
-use schedlab_model::CpuMask;
+use schedlab_model::{CpuMask, Release};
 use schedlab_run::policy::Spec;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult, Variant, policy, values};
 use schedlab_sim::SimLane;
@@ -296,8 +296,14 @@ fn planned(
     let mut parameters = named.parameters.clone();
     parameters.insert("cpus".into(), cpus.weight().to_string());
     variant.apply(&mut workload, args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT));
-    if let (Some(policy), LaneKind::Sim) = (variant.policy, lane) {
-        parameters.insert("policy".into(), policy.name().into());
+    if lane == LaneKind::Sim {
+        if let Some(policy) = variant.policy {
+            parameters.insert("policy".into(), policy.name().into());
+        }
+        // A kernel sees wake-ups: the tasks of a real run exist before its start.
+        if !args.vm.is_empty() || !args.host.is_empty() {
+            workload.tasks.iter_mut().for_each(|task| task.release = Release::Wakeup);
+        }
     }
     PlannedRun {
         experiment: 0,

@@ -28,6 +28,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// What a kernel in a guest is called.
 const PREFIX: &str = "vm:";
 
+/// The machine that is like a guest with counted time.
+const GUEST: &str = "guest-counted";
+
 /// Candidates of a model's pick that are shown.
 const CANDIDATES_SHOWN: usize = 12;
 
@@ -72,7 +75,7 @@ struct Model {
 }
 
 /// Both sides. A model has the tick of the kernel that it is compared with, and the machine that
-/// the user names: `guest-counted` has the costs of a guest.
+/// the user names, else [`GUEST`].
 fn sides(args: &DiffArgs) -> CliResult<[Side; 2]> {
     refuse(args)?;
     let guests = Guests::new(&args.machine.scx)?;
@@ -97,11 +100,15 @@ fn sides(args: &DiffArgs) -> CliResult<[Side; 2]> {
     let [a, b] = found;
     let model = |name: &str, own: &[String]| -> CliResult<Kind> {
         let party = party(args, name, own)?;
+        let mut machine = args.machine.clone();
+        if machine.costs.is_none() {
+            machine.machine.get_or_insert_with(|| GUEST.to_owned());
+        }
         let lane = SimLane {
             hz: args.machine.hz.or(hz.first().copied()),
             charges_textbooks: true,
             schedulers: party.known.compiled(),
-            ..machine::sim_lane(&args.machine)?
+            ..machine::sim_lane(&machine)?
         };
         let Party { subject, tunables, .. } = party;
         Ok(Kind::Model(Box::new(Model { lane, subject, tunables })))
