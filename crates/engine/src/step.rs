@@ -363,7 +363,7 @@ impl<S: TraceSink> Engine<'_, S> {
         *boundary = boundary.saturating_add(period_ns);
         let at = *boundary;
         if at > now {
-            return self.sleep(task, at - now);
+            return self.sleep(task, at.saturating_add(self.costs.timer_absolute_ns) - now);
         }
         if mode == TimerMode::Relative {
             *boundary = now;

@@ -77,7 +77,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.extend_burst(cpu, class_ns);
         }
         let rest_ns = self.costs.tick_resched_ns.saturating_add(class_ns);
-        if self.core.rq(cpu).need_resched {
+        if self.is_asked_by_timer(cpu) {
+            self.core.park_resched(cpu);
+        } else if self.core.rq(cpu).need_resched {
             self.resched_after(cpu, rest_ns.saturating_add(levels_ns));
         }
     }
@@ -90,7 +92,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// What a tick takes beyond the plain cost from `task`, because of its class.
-    fn tick_class_ns(&self, task: TaskId) -> Nanos {
+    pub(crate) fn tick_class_ns(&self, task: TaskId) -> Nanos {
         let levels = self.levels_of(task);
         if levels == 0 && self.core.task(task).class <= self.core.class_of(Policy::Fifo) {
             return self.costs.tick_rt_ns;

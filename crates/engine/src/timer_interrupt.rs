@@ -4,10 +4,13 @@
 //!
 //! The clock goes on between two wake-ups, so the second one charges the running task for the
 //! first, and may find that its slice is over.
+//!
+//! The tick is such a timer, too. One that expires during a tick is handled when it ends; a tick
+//! that expires while the interrupt of another timer goes on is handled before the CPU switches.
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
 
 /// The last timer interrupt of a CPU that woke a task.
 #[derive(Clone, Copy, Default, Debug)]
@@ -33,6 +36,70 @@ impl<S: TraceSink> Engine<'_, S> {
             self.clock.events.push(until, due);
         }
         waits
+    }
+
+    /// Whether `due`, a timer of `cpu`, expires while its tick goes on: it comes at the end.
+    /// `earlier_ns`: how much earlier than the timer's delay its event is.
+    #[inline]
+    pub(crate) fn waits_for_tick(&mut self, cpu: CpuId, earlier_ns: i64, due: Due) -> bool {
+        self.costs.interrupt_entry_ns > 0 && self.finds_tick(cpu, earlier_ns, due)
+    }
+
+    #[inline(never)]
+    fn finds_tick(&mut self, cpu: CpuId, earlier_ns: i64, due: Due) -> bool {
+        let Some((since_ns, tick_ns)) = self.at_tick(cpu, earlier_ns) else { return false };
+        let waits = (0..tick_ns as i64).contains(&since_ns);
+        if waits {
+            let at = self.core.now.saturating_add(tick_ns - since_ns as Nanos);
+            self.clock.events.push(at, due);
+        }
+        waits
+    }
+
+    /// How long after the nearest tick of `cpu` a timer has expired whose event is now, and what
+    /// that tick takes without its entry. `None`: the CPU is idle, and has none.
+    fn at_tick(&self, cpu: CpuId, earlier_ns: i64) -> Option<(i64, Nanos)> {
+        let curr = self.core.rq(cpu).curr?;
+        let ns = self.costs.tick_ns.saturating_add(self.tick_class_ns(curr));
+        let period_ns = self.core.tick_nsec as i64;
+        let expired = self.core.now as i64 - self.core.tick_delay_ns() as i64 + earlier_ns;
+        let since_ns = (expired + period_ns / 2).rem_euclid(period_ns) - period_ns / 2;
+        Some((since_ns, ns.saturating_sub(self.costs.interrupt_entry_ns)))
+    }
+
+    /// A timer of `cpu` has woken `task`. The tick puts off the switch for that if it expires
+    /// before the interrupt ends, and the timer puts off the switch that the tick asked for
+    /// (`was_asked`) if it expires before the tick ends.
+    pub(crate) fn meets_tick(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        earlier_ns: i64,
+        was_asked: bool,
+    ) {
+        let entry_ns = self.costs.interrupt_entry_ns;
+        let is_asked = self.core.is_asked(cpu);
+        if entry_ns == 0 || !is_asked && !was_asked {
+            return;
+        }
+        let Some((since_ns, tick_ns)) = self.at_tick(cpu, earlier_ns) else { return };
+        let wakeup_ns = self.next_wakeup_ns(cpu, task);
+        let expires = 1 - wakeup_ns.saturating_add(entry_ns) as i64..0;
+        let ends = 0..=tick_ns.saturating_add(entry_ns) as i64;
+        let ns = match is_asked {
+            true if expires.contains(&since_ns) => tick_ns,
+            false if ends.contains(&since_ns) => wakeup_ns.saturating_sub(entry_ns),
+            _ => 0,
+        };
+        let timer = &mut self.cpus.timers[cpu.index()];
+        timer.delay_ns = timer.delay_ns.saturating_add(ns);
+    }
+
+    /// The tick of `cpu` asks for a switch. If it came during the interrupt of a timer that asked
+    /// for it before, that switch is still to come.
+    #[inline]
+    pub(crate) fn is_asked_by_timer(&self, cpu: CpuId) -> bool {
+        self.costs.interrupt_entry_ns > 0 && self.cpus.timers[cpu.index()].delay_ns > 0
     }
 
     /// The timer interrupt of `cpu` has woken `task`, which takes time; `was_asked`: the CPU had to
@@ -73,7 +140,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Whether the switch of `cpu` is put off, because its interrupt has woken further tasks.
     #[inline]
     pub(crate) fn is_put_off_by_timer(&mut self, cpu: CpuId) -> bool {
-        self.costs.timer_next_ns > 0 && self.timer_puts_off(cpu)
+        let Costs { timer_next_ns, interrupt_entry_ns, .. } = self.costs;
+        timer_next_ns | interrupt_entry_ns > 0 && self.timer_puts_off(cpu)
     }
 
     #[inline(never)]

@@ -10,7 +10,8 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{
-    Comm, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, Step, TaskId, TraceSink,
+    Comm, Costs, CpuId, CpuMask, EventKind, Interpreter, Nanos, Policy, Release, Step, TaskId,
+    TraceSink,
 };
 use schedlab_sched::boundary::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
@@ -30,7 +31,10 @@ impl<S: TraceSink> Engine<'_, S> {
             cpus = self.allowed_cpus(&self.workload.tasks[spec as usize].attr);
         }
         let this_cpu = self.set_up_on(&cpus);
-        if self.tasks.release_ns(index) > 0 && self.is_in_timer(this_cpu, Due::Release(index)) {
+        if self.tasks.release_ns(index) > 0
+            && (self.waits_for_tick(this_cpu, 0, Due::Release(index))
+                || self.is_in_timer(this_cpu, Due::Release(index)))
+        {
             return;
         }
         let name = self.tasks.take_arrival_name(index);
@@ -292,7 +296,10 @@ impl<S: TraceSink> Engine<'_, S> {
             return;
         }
         let this_cpu = self.core.task(task).cpu;
-        if self.is_in_timer(this_cpu, Due::Wake(task)) {
+        let earlier_ns = self.earlier_ns(task);
+        if self.waits_for_tick(this_cpu, earlier_ns, Due::Wake(task))
+            || self.is_in_timer(this_cpu, Due::Wake(task))
+        {
             return;
         }
         let was_asked = self.core.rq(this_cpu).need_resched;
@@ -300,7 +307,22 @@ impl<S: TraceSink> Engine<'_, S> {
         self.interrupt_returns(this_cpu);
         let rest_ns = self.take_timer_wakeup(this_cpu, task, was_asked);
         let programs_ns = self.lose_class_cost(this_cpu);
+        self.meets_tick(this_cpu, task, earlier_ns, was_asked);
         self.switches_later(programs_ns.saturating_add(rest_ns));
+    }
+
+    /// How much earlier the event of the wake-up of `task` is than its timer's delay says
+    /// ([`Self::sleep`]).
+    #[inline]
+    fn earlier_ns(&self, task: TaskId) -> i64 {
+        let Costs { interrupt_entry_ns, timer_rt_ns, wakeup_switch_ns, .. } = self.costs;
+        if interrupt_entry_ns == 0 {
+            return 0;
+        }
+        let is_rt = self.core.task(task).attr.policy.is_rt();
+        let earlier_ns = wakeup_switch_ns.saturating_add(if is_rt { timer_rt_ns } else { 0 });
+        let later_ns = self.costs.syscall_ns.saturating_add(self.costs.timer_absolute_ns);
+        earlier_ns as i64 - later_ns as i64
     }
 
     /// A real-time task wakes, or a little later if its CPU is idle.

@@ -159,6 +159,12 @@ pub struct Costs {
     pub timer_next_ns: Nanos,
     /// How much earlier a timer wakes a real-time task on a busy CPU than other tasks.
     pub timer_rt_ns: Nanos,
+    /// How much later a sleep until a point in time ends than one for a duration, which begins
+    /// before the call reaches the switch.
+    pub timer_absolute_ns: Nanos,
+    /// Entry and return of an interrupt. A tick and a timer of its CPU wait for each other, and
+    /// what finds an interrupt in progress is spared this.
+    pub interrupt_entry_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
     /// What comparing a fair task that a timer wakes with a running fair task takes.
@@ -427,6 +433,8 @@ names_of_costs! {
     timer_wakeup_ns,
     timer_next_ns,
     timer_rt_ns,
+    timer_absolute_ns,
+    interrupt_entry_ns,
     timer_fair_ns,
     preempt_check_ns,
     class_timer_ns,
@@ -539,6 +547,8 @@ impl Costs {
         timer_wakeup_ns: 0,
         timer_next_ns: 0,
         timer_rt_ns: 0,
+        timer_absolute_ns: 0,
+        interrupt_entry_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
@@ -641,6 +651,8 @@ impl Costs {
         timer_wakeup_ns: 0,
         timer_next_ns: 0,
         timer_rt_ns: 0,
+        timer_absolute_ns: 0,
+        interrupt_entry_ns: 0,
         timer_fair_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,

@@ -399,3 +399,46 @@ fn a_batch_task_is_not_compared_with_the_running_one() {
     assert_eq!(exit_ns(0), 3 * MS + SWITCH + 12_000);
     assert_eq!(exit_ns(5_000), exit_ns(0));
 }
+
+/// When a task of FIFO runs that sleeps until `at_us` after its first release, while a fair task is
+/// busy: us after its timer's expiry.
+fn after_expiry_us(at_us: u64) -> u64 {
+    let mode = schedlab_model::TimerMode::Absolute;
+    let period_ns = at_us * 1_000;
+    let period = Amount::Constant(period_ns);
+    let timer = Op::Timer { timer: 0, period, mode };
+    let program = ProgramBuilder::new().op(timer).run(MS / 10).build();
+    let mut sleeper = task("sleeper", policy(Policy::Fifo, 1), program);
+    sleeper.program.nr_timers = 1;
+    let costs = Costs {
+        timer_absolute_ns: 6_000,
+        interrupt_entry_ns: 4_000,
+        timer_next_ns: 8_000,
+        timer_delay_ns: 10_000,
+        wakeup_switch_ns: 10_000,
+        tick_ns: 20_000,
+        ..Costs::ZERO
+    };
+    let found = run(vec![sleeper, task("hog", nice(0), endless())], costs, 12 * MS);
+    let is_late = |time_ns: Nanos| time_ns > period_ns;
+    let switches = found.trace.events.iter().filter(|event| match event.kind {
+        EventKind::Switch { next, .. } => next == Some(TaskId(0)),
+        _ => false,
+    });
+    let mut starts = switches.map(|event| event.time_ns).filter(|time_ns| is_late(*time_ns));
+    (starts.next().expect("it runs again") - period_ns) / 1_000
+}
+
+/// One CPU handles one interrupt at a time. As sleepers of kernels 6.1 to 7.2 do in guests.
+#[test]
+fn a_tick_and_a_timer_wait_for_each_other() {
+    // Far from a tick: the delay, and what a point in time takes in addition.
+    assert_eq!(after_expiry_us(6_000), 16);
+    // The tick of 8 ms has just begun, and goes on for 16 us without its entry.
+    assert_eq!(after_expiry_us(8_000), 16 + 14);
+    assert_eq!(after_expiry_us(8_010), 16 + 4);
+    assert_eq!(after_expiry_us(8_014), 16);
+    // It comes while the timer's interrupt goes on, and the switch waits for it.
+    assert_eq!(after_expiry_us(7_990), 16 + 16);
+    assert_eq!(after_expiry_us(7_980), 16);
+}
