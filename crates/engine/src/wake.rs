@@ -574,7 +574,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.each_class(|class, core| class.woken_below(core, cpu));
         }
         if self.costs.wakeup_switch_ns > 0 && self.stack.wakeups_stop_clock {
-            self.core.stop_clock(cpu);
+            self.core.stop_clock(cpu, matches!(check, PreemptCheck::Resched));
         }
         self.drain();
         if self.has_followers {

@@ -508,13 +508,16 @@ impl Core {
     }
 
     /// A wake-up has updated the clock of `cpu`. If it is to reschedule, the pick leaves the clock
-    /// as it is.
+    /// as it is. A lazy request that is older than the wake-up is none, even if it has become a
+    /// full one on the way out of the interrupt that goes on here; `is_new`: the wake-up has made a
+    /// full one.
     #[doc(hidden)]
     #[inline]
-    pub fn stop_clock(&mut self, cpu: CpuId) {
+    pub fn stop_clock(&mut self, cpu: CpuId, is_new: bool) {
         let now = self.now;
         let rq = &mut self.rqs[cpu.index()];
-        if rq.need_resched || rq.clock_stopped.is_stopped() {
+        let is_full = rq.need_resched && (is_new || !rq.need_resched_lazy);
+        if is_full || rq.clock_stopped.is_stopped() {
             rq.clock_stopped = StoppedClock(now);
         }
     }
