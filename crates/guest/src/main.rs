@@ -14,6 +14,10 @@ mod run;
 mod scheduler;
 
 use schedlab_guest::protocol::{DEBUG_EXIT_DONE, stage, word};
+use schedlab_host::sys::TaskHeap;
+
+#[global_allocator]
+static HEAP: TaskHeap = TaskHeap;
 
 /// Time (ns) after which boot work (late initialisation, calibration of the clock, first
 /// housekeeping) is done. Idle time costs nothing with a counted clock.

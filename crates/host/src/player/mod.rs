@@ -193,6 +193,7 @@ pub fn run_released(
     word_of: u32,
     speed: Speed,
 ) -> ! {
+    sys::begin_task();
     let slot = memory.slot(index);
     let launcher_pid = sys::getppid();
     sys::set_name(plan.comm(index));

@@ -10,6 +10,7 @@
 mod channel;
 mod code;
 mod futex;
+mod heap;
 mod memory;
 mod process;
 mod sched;
@@ -17,6 +18,7 @@ mod sched;
 pub use channel::*;
 pub use code::{FUNCTION_LEN, inherit_code};
 pub use futex::*;
+pub use heap::{TaskHeap, begin_task};
 pub use memory::{SharedMap, sealed_file};
 pub use process::*;
 pub use sched::*;
