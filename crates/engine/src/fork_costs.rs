@@ -58,6 +58,8 @@ pub(crate) struct Exits {
     all_ns: Nanos,
     /// That of a task that no other one forked, in addition.
     launched_ns: Nanos,
+    /// That of a forked one, in addition.
+    child_ns: Nanos,
     /// The next one, in addition, if it is the first.
     first_ns: Nanos,
 }
@@ -70,11 +72,10 @@ impl Exits {
         let nr_queues = workload.objects.iter().filter(|object| has_queue(object.kind)).count();
         let if_so = |is_so: bool, ns: Nanos| if is_so { ns } else { 0 };
         Self {
-            all_ns: costs
-                .exit_ns
-                .saturating_add(if_so(forks, costs.exit_shared_ns))
+            all_ns: costs.exit_ns.saturating_add(if_so(forks, costs.exit_shared_ns)),
+            launched_ns: if_so(forks, costs.exit_queue_ns.saturating_mul(nr_queues as u64))
                 .saturating_add(if_so(has_groups, costs.exit_groups_ns)),
-            launched_ns: if_so(forks, costs.exit_queue_ns.saturating_mul(nr_queues as u64)),
+            child_ns: if_so(has_groups, costs.child_groups_ns),
             first_ns: costs.first_exit_ns,
         }
     }
@@ -98,6 +99,9 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn fork_ns(&mut self, task: TaskId) -> Nanos {
         let costs = self.costs;
         let mut ns = costs.fork_ns;
+        if costs.fork_groups_ns > 0 && self.workload.cgroups.len() > 1 {
+            ns = ns.saturating_add(costs.fork_groups_ns);
+        }
         if !std::mem::replace(&mut self.shared(task).has_forked, true) {
             ns = ns.saturating_add(costs.first_fork_ns);
         }
@@ -124,10 +128,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// What the exit of `task` takes.
     pub(crate) fn exit_ns(&mut self, task: TaskId) -> Nanos {
         let exec = &self.tasks[task];
-        let mut ns = self.exits.all_ns;
-        if exec.parent.is_none() {
-            ns = ns.saturating_add(self.exits.launched_ns);
-        }
+        let Exits { all_ns, launched_ns, child_ns, .. } = self.exits;
+        let own_ns = if exec.parent.is_none() { launched_ns } else { child_ns };
+        let mut ns = all_ns.saturating_add(own_ns);
         if self.costs.exit_marks_ns > 0
             && has_marks(&self.workload.tasks[exec.spec as usize].program)
         {

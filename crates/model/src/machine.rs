@@ -288,6 +288,8 @@ pub struct Costs {
     /// What a parent takes when its loop begins again after a fork and the child still lives: the
     /// page of its loop counters, which it shares with the child.
     pub fork_loop_ns: Nanos,
+    /// What a fork takes in addition in a run with control groups: more pages to share.
+    pub fork_groups_ns: Nanos,
     /// What a parent that writes to the file of a group after a fork takes more, and its child
     /// less, if the child has not run: pages of the heap.
     pub fork_heap_ns: Nanos,
@@ -335,8 +337,11 @@ pub struct Costs {
     /// What the exit of a task that no other one forked then takes for each event and condition
     /// variable: their queues have room for every task.
     pub exit_queue_ns: Nanos,
-    /// What an exit takes in addition where the run has control groups.
+    /// What the exit of a task that no other one forked takes in addition where the run has
+    /// control groups.
     pub exit_groups_ns: Nanos,
+    /// What a forked task and its exit take in addition there.
+    pub child_groups_ns: Nanos,
     /// What the exit of a task takes in addition whose program records what it does, as every
     /// operation on an object and every phase, yield and wait for children does.
     pub exit_marks_ns: Nanos,
@@ -479,6 +484,7 @@ names_of_costs! {
     fork_switch_ns,
     fork_stack_ns,
     fork_loop_ns,
+    fork_groups_ns,
     fork_heap_ns,
     fork_held_ns,
     exit_held_ns,
@@ -497,6 +503,7 @@ names_of_costs! {
     exit_shared_ns,
     exit_queue_ns,
     exit_groups_ns,
+    child_groups_ns,
     exit_marks_ns,
     exit_after_ns,
     set_attr_ns,
@@ -593,6 +600,7 @@ impl Costs {
         fork_switch_ns: 0,
         fork_stack_ns: 0,
         fork_loop_ns: 0,
+        fork_groups_ns: 0,
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
@@ -611,6 +619,7 @@ impl Costs {
         exit_shared_ns: 0,
         exit_queue_ns: 0,
         exit_groups_ns: 0,
+        child_groups_ns: 0,
         exit_marks_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,
@@ -697,6 +706,7 @@ impl Costs {
         fork_switch_ns: 0,
         fork_stack_ns: 0,
         fork_loop_ns: 0,
+        fork_groups_ns: 0,
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
@@ -715,6 +725,7 @@ impl Costs {
         exit_shared_ns: 0,
         exit_queue_ns: 0,
         exit_groups_ns: 0,
+        child_groups_ns: 0,
         exit_marks_ns: 0,
         exit_after_ns: 0,
         set_attr_ns: 0,

@@ -209,6 +209,8 @@ fn an_exit_depends_on_what_tasks_share() {
         exit_shared_ns: 200_000,
         exit_queue_ns: 50_000,
         exit_groups_ns: 30_000,
+        child_groups_ns: 20_000,
+        fork_groups_ns: 40_000,
         exit_marks_ns: 1_000,
         ..Costs::ZERO
     };
@@ -229,6 +231,9 @@ fn an_exit_depends_on_what_tasks_share() {
     assert_eq!(found(&workload), "0A 2.208000B 4.408000C 6.608000-");
     workload.add_object(ObjectSpec::new("e", ObjectKind::Event));
     assert_eq!(found(&workload), "0A 2.258000B 4.508000C 6.708000-");
+    // Those of forked tasks have a cost of their own, and so have forks.
+    workload.cgroups.push(CgroupSpec::new("/g", CgroupId(0), 100));
+    assert_eq!(found(&workload), "0A 2.328000B 4.608000C 6.828000-");
 }
 
 /// In a kernel that is not preemptible a task that wakes in the first part of a fork, or in the

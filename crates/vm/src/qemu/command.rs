@@ -65,7 +65,7 @@ const APPEND_LIVE: &str = " no_timer_check";
 /// Additional parameter for counted time: the kernel does not compare its clock with others, which
 /// takes 14 us every 0.5 s. CPUs whose clocks differ by up to a quantum need it: the kernel would
 /// find that and take the HPET for its clock, which differs as much, and does not compensate.
-const APPEND_COUNTED: &str = " tsc=reliable";
+const APPEND_COUNTED: &str = " norandmaps tsc=reliable";
 
 /// Additional parameter for a packaged kernel with counted time: a kernel without the internet
 /// protocols, which guests cannot use anyway (no interface is up). A timer of TCP takes 4 us every
@@ -145,7 +145,7 @@ impl Setup {
         add(&format!("-m {} -smp {}", self.memory_mib, self.nr_cpus));
         match self.accel {
             Accel::Counted => {
-                add("-accel tcg -cpu max");
+                add("-accel tcg -cpu max,-erms,-fsrm");
                 let quantum = self.quantum_ns.map(|ns| format!(",quantum={ns}"));
                 let quantum = quantum.unwrap_or_default();
                 add(&format!("-icount shift={SHIFT},align=off,sleep=off{quantum}"));
