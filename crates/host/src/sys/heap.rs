@@ -34,6 +34,22 @@ pub fn begin_task() {
     AT.store(0, Ordering::Relaxed);
 }
 
+/// Writes to every page of the arena that is in use, and to the one behind it.
+pub fn touch_task() {
+    let used = AT.load(Ordering::Relaxed);
+    let end = used.saturating_add(align_of::<Arena>()).min(ARENA_LEN);
+    if used > ARENA_LEN {
+        return;
+    }
+    for at in (0..end).step_by(align_of::<Arena>()) {
+        // SAFETY: within the arena, which only this thread uses; the byte keeps its value.
+        unsafe {
+            let byte = ARENA.0.get().cast::<u8>().add(at);
+            byte.write_volatile(byte.read_volatile());
+        }
+    }
+}
+
 impl TaskHeap {
     /// The place of `layout` in the arena, from `at` on, and the first byte behind it.
     fn place(at: usize, layout: Layout) -> Option<(usize, usize)> {

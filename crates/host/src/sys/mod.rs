@@ -18,7 +18,7 @@ mod sched;
 pub use channel::*;
 pub use code::{FUNCTION_LEN, inherit_code};
 pub use futex::*;
-pub use heap::{TaskHeap, begin_task};
+pub use heap::{TaskHeap, begin_task, touch_task};
 pub use memory::{SharedMap, sealed_file};
 pub use process::*;
 pub use sched::*;
