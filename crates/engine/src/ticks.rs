@@ -15,7 +15,7 @@ use schedlab_model::{Costs, CpuId, Nanos, Policy, TaskId, TraceSink};
 impl<S: TraceSink> Engine<'_, S> {
     /// Processes the due tick, or several quiet ones.
     pub(crate) fn tick(&mut self) {
-        let is_plain = self.ticks_are_equal();
+        let is_plain = self.ticks_are_equal() && self.costs.clock_lead_ns == 0;
         let nr = if self.stack.has_quiet_ticks && is_plain { self.nr_quiet_ticks() } else { 0 };
         if nr > 0 {
             self.pass_ticks(nr);

@@ -224,6 +224,9 @@ pub struct Costs {
     /// picks the next task only after this time. The running task is charged for it. A quantum of
     /// exactly n ticks is therefore not used up at the n-th tick.
     pub tick_resched_ns: Nanos,
+    /// How long before a switch the kernel has read the clock from which the next task is charged.
+    /// A tick charges a fair task so much more than since its switch.
+    pub clock_lead_ns: Nanos,
     /// What a tick takes beyond `tick_ns` for each level of groups at which it accounts a task of
     /// the fair class: one for a task of the root group, two in a group below it.
     pub tick_entity_ns: Nanos,
@@ -460,6 +463,7 @@ names_of_costs! {
     migration_llc_ns,
     tick_ns,
     tick_resched_ns,
+    clock_lead_ns,
     tick_entity_ns,
     tick_rt_ns,
     hrtick_ns,
@@ -576,6 +580,7 @@ impl Costs {
         migration_llc_ns: 0,
         tick_ns: 0,
         tick_resched_ns: 0,
+        clock_lead_ns: 0,
         tick_entity_ns: 0,
         tick_rt_ns: 0,
         hrtick_ns: 0,
@@ -682,6 +687,7 @@ impl Costs {
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
         tick_resched_ns: 0,
+        clock_lead_ns: 0,
         tick_entity_ns: 0,
         tick_rt_ns: 0,
         hrtick_ns: 0,
@@ -927,6 +933,12 @@ impl Machine {
                 "`tick_resched_ns` is {}, allowed are 0 to {whole_ns}: it is a part of a tick \
                  (`tick_ns` and `tick_entity_ns`)",
                 self.costs.tick_resched_ns
+            ));
+        }
+        if self.costs.clock_lead_ns > self.costs.tick_resched_ns {
+            return Err(format!(
+                "`clock_lead_ns` is {}, allowed are 0 to {}: no more than `tick_resched_ns`",
+                self.costs.clock_lead_ns, self.costs.tick_resched_ns
             ));
         }
         if let Some(speed) = self.smt_speed.iter().find(|s| !(1..=SMT_SPEED_FULL).contains(*s)) {

@@ -55,11 +55,29 @@ fn only_what_a_tick_asks_for_waits_for_its_end() {
     assert_eq!(turns(8_010), "0A 8.030000C 9.030000B");
 }
 
+/// Two hogs with slices of 0.7 ms follow a task of FIFO that runs for 3.305 ms. The tick at 4 ms
+/// finds that the first one has used 0.695 ms since its switch, and 0.705 since the clock was read
+/// with which its turn began.
+#[test]
+fn a_tick_charges_from_the_clock_that_the_switch_has_read() {
+    let turns = |clock_lead_ns| {
+        let first = task("first", policy(Policy::Fifo, 1), burst(3_305_000));
+        let tasks = [vec![first], hogs(2)].concat();
+        let costs = Costs { tick_ns: TICK, tick_resched_ns: 20_000, clock_lead_ns, ..Costs::ZERO };
+        timeline(&run("linux-6.12", tasks, costs, Some(9 * MS)))
+    };
+    assert_eq!(turns(0), "0A 3.305000B 8.020000C");
+    assert_eq!(turns(10_000), "0A 3.305000B 4.020000C 8.020000B");
+}
+
 #[test]
 fn a_tick_takes_at_least_as_long() {
     let costs = Costs { tick_ns: 9, tick_resched_ns: 10, ..Costs::ZERO };
     let error = Machine { costs, ..Machine::flat(1) }.check().unwrap_err();
     assert!(error.contains("`tick_resched_ns` is 10, allowed are 0 to 9"), "{error}");
+    let costs = Costs { tick_ns: 9, tick_resched_ns: 8, clock_lead_ns: 9, ..Costs::ZERO };
+    let error = Machine { costs, ..Machine::flat(1) }.check().unwrap_err();
+    assert!(error.contains("`clock_lead_ns` is 9, allowed are 0 to 8"), "{error}");
 }
 
 /// An exit is CPU time of the task that exits, which others may interrupt.

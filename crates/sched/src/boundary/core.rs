@@ -249,6 +249,8 @@ pub struct Core {
     pub timer_delay_ns: Nanos,
     /// From a switch until the timer of a slice has started on this machine (ns).
     pub hrtick_after_ns: Nanos,
+    /// As [`schedlab_model::Costs::clock_lead_ns`].
+    pub clock_lead_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_entity_ns`].
     pub pick_entity_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_shared_ns`].
@@ -351,6 +353,7 @@ impl Core {
                 0 => 0,
                 ns => ns.saturating_add(machine.costs.context_switch_ns),
             },
+            clock_lead_ns: machine.costs.clock_lead_ns,
             pick_entity_ns: machine.costs.pick_entity_ns,
             pick_shared_ns: machine.costs.pick_shared_ns,
             bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,

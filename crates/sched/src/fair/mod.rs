@@ -592,7 +592,7 @@ impl SchedClass for FairClass {
         let mut e = self.task_entity(curr);
         while e != NIL {
             let q = self.ent(e).cfs;
-            self.update_curr(core, q);
+            self.update_curr_ahead(core, q);
             self.update_load_avg(core.now, q, e, load::Change::None);
             self.update_cfs_group(core, e);
             if self.rules.algorithm == Algorithm::Cfs

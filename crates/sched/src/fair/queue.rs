@@ -50,6 +50,15 @@ impl FairClass {
         }
     }
 
+    /// Accounts what runs on queue `q` at a tick. Its turn has begun with a clock that was read
+    /// before the switch, so the kernel charges it more than since then.
+    pub(super) fn update_curr_ahead(&mut self, core: &mut Core, q: u32) {
+        let now = core.now;
+        core.now += core.clock_lead_ns;
+        self.update_curr(core, q);
+        core.now = now;
+    }
+
     /// Accounts `curr`, which runs on queue `q` and has run since its last accounting.
     #[inline(never)]
     fn account_curr(&mut self, core: &mut Core, q: u32, curr: u32) {
