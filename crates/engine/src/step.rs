@@ -397,6 +397,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.exit_ns == 0 {
             return self.exit(cpu, task);
         }
+        self.core.tasks[task.index()].is_exiting = true;
         let last_ns = self.exit_last_ns().max(self.costs.exit_rcu_ns);
         let ns = self.exit_ns(task).saturating_sub(last_ns);
         self.call_first(task, ns, Step::Exit)

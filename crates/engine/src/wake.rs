@@ -194,6 +194,7 @@ impl<S: TraceSink> Engine<'_, S> {
             state: TaskState::Sleeping,
             on_rq: false,
             sched_delayed: false,
+            is_exiting: false,
             cpu,
             mm: if description.is_process { id.0 + 1 } else { 0 },
             nr_cpus_allowed: cpus_allowed.weight(),

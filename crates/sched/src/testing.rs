@@ -21,6 +21,7 @@ pub fn sleeping_task(core: &Core, cpu: CpuId, attr: SchedAttr) -> Task {
         state: TaskState::Sleeping,
         on_rq: false,
         sched_delayed: false,
+        is_exiting: false,
         cpu,
         mm: core.tasks.len() as u32 + 1,
         cpus_allowed: Arc::new(core.cpus),

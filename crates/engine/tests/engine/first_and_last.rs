@@ -10,8 +10,9 @@ use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::workload::Change;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, LoopCount, Machine, MutexProtocol,
-    ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, EventKind, LoopCount, Machine,
+    MutexProtocol, ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskId,
+    TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -517,4 +518,28 @@ fn a_tick_that_begins_a_period_of_the_fair_server_takes_longer() {
     let (plain, later) = (with(Costs::ZERO), with(costs));
     assert!(plain.contains(" 48A 52B ") && plain.contains(" 104A "), "{plain}");
     assert!(later.contains(" 48A 52.004000B ") && later.contains(" 104.004000B "), "{later}");
+}
+
+/// Since 6.18 a task is throttled on its way to user mode, to which one that exits does not return
+/// (throttle_cfs_rq_work). It goes on without quota. Before, its whole queue is throttled.
+#[test]
+fn a_task_that_exits_is_not_throttled() {
+    let limited = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
+    let tasks = vec![task("limited", limited, burst(MS)), task("hog", nice(0), burst(40 * MS))];
+    let mut workload = Workload::new("exits", tasks);
+    let limit = CpuMax { quota_ns: 2 * MS, period_ns: 100 * MS, burst_ns: 0 };
+    let group = CgroupSpec { cpu_max: Some(limit), ..CgroupSpec::new("/g", CgroupId(0), 100) };
+    workload.cgroups.push(group);
+    let costs = Costs { exit_ns: 15 * MS, throttle_ns: 30_000, ..Costs::ZERO };
+    let ends_at = |scheduler: &str| {
+        let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+        case.machine = Machine { costs, set_up_ns: 1_000 * MS, ..case.machine };
+        let found = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let exits = found.trace.events.iter().filter(|event| match event.kind {
+            EventKind::Exit { task } => task == TaskId(0),
+            _ => false,
+        });
+        exits.map(|event| event.time_ns / MS).next().expect("it exits")
+    };
+    assert_eq!(["linux-6.12", "linux-6.18", "linux-7.2"].map(ends_at), [590, 28, 31]);
 }

@@ -44,6 +44,8 @@ pub struct Task {
     /// Its dequeue is delayed: it sleeps, but its class still has it in the queue
     /// (`sched_delayed`).
     pub sched_delayed: bool,
+    /// Whether it frees its memory and does not return to user mode any more (PF_EXITING).
+    pub is_exiting: bool,
     /// The CPU whose runqueue it is on, or was on last.
     pub cpu: CpuId,
     /// Address space: tasks with the same number are threads of one process.

@@ -590,6 +590,7 @@ impl FairClass {
         self.is_hierarchy_throttled(q)
             && self.rules.throttling == Throttling::Tasks
             && !core.is_running(task)
+            && !core.task(task).is_exiting
     }
 
     /// Moves task entity `e` to the limbo of its queue; it is then on no queue.

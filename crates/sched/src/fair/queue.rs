@@ -597,8 +597,8 @@ impl FairClass {
         if core.throttle_ns > 0 && self.bandwidth.is_some() && self.end_visit(core, cpu) {
             return false;
         }
-        if self.is_hierarchy_throttled(q) {
-            let task = self.entity_task(e);
+        let task = self.entity_task(e);
+        if self.is_hierarchy_throttled(q) && !core.task(task).is_exiting {
             core.work.is_visit = core.throttle_ns > 0 && !core.is_running(task);
             if core.work.is_visit {
                 self.begin_visit(core, cpu, e);

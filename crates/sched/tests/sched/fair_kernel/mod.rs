@@ -119,6 +119,7 @@ impl Kernel {
             state: TaskState::Sleeping,
             on_rq: false,
             sched_delayed: false,
+            is_exiting: false,
             cpu: cpus_allowed.first_cpu().unwrap(),
             mm: 0,
             cpus_allowed: cpus_allowed.into(),

@@ -154,6 +154,7 @@ impl<L: SchedClass> Kernel<L> {
             state: TaskState::Sleeping,
             on_rq: false,
             sched_delayed: false,
+            is_exiting: false,
             cpu: CpuId(0),
             mm: 0,
             cpus_allowed: cpus_allowed.into(),
