@@ -249,6 +249,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || costs.preempt_switch_ns > 0
             || costs.block_switch_ns > 0
             || costs.server_refill_ns > 0
+            || costs.dequeue_entity_ns > 0
+            || costs.queue_entity_ns > 0
             || costs.wakeup_switch_ns > 0
             || costs.hrtick_ns > 0
             || self.core.bpf_kinsn_ns > 0

@@ -312,16 +312,50 @@ impl<S: TraceSink> Engine<'_, S> {
             let stays = if shared == levels { shared.saturating_sub(1) } else { 0 };
             self.core.work.shared_levels = stays;
         }
+        let put_is_paid = std::mem::take(&mut self.core.work.put_is_paid);
+        let mut groups_ns = 0;
         let leave_ns = match out {
             SwitchOut::Idle => 0,
-            SwitchOut::Preempted => prev.map_or(0, |prev| self.preempt_cost(prev, next)),
+            SwitchOut::Preempted => {
+                groups_ns = if put_is_paid { 0 } else { self.put_cost(prev, next) };
+                prev.map_or(0, |prev| self.preempt_cost(prev, next))
+            }
             // It stays on its queue, where the fair class moves it.
             SwitchOut::Yielded if prev.is_some_and(|prev| self.levels_of(prev) == 0) => 0,
-            _ => self.costs.block_switch_ns,
+            _ => {
+                let stays = out == SwitchOut::Yielded;
+                let cost = if stays { Self::put_cost } else { Self::dequeue_cost };
+                groups_ns = cost(self, prev, next);
+                self.costs.block_switch_ns
+            }
         };
+        // All this comes before the timer of a slice is set.
+        self.core.work.leave_ns = groups_ns;
         let moves = prev.is_some_and(|prev| self.tasks[prev].must_move);
         let stopper_ns = if moves { self.stopper_ns() } else { 0 };
+        let leave_ns = leave_ns.saturating_add(groups_ns);
         leave_ns.saturating_add(self.server_cost()).saturating_add(stopper_ns)
+    }
+
+    /// What it takes to take `prev`, which has blocked, off the queues of its groups.
+    fn dequeue_cost(&self, prev: Option<TaskId>, next: TaskId) -> Nanos {
+        let Some(prev) = prev.filter(|_| self.costs.dequeue_entity_ns > 0) else { return 0 };
+        let (own, shared) = self.levels_left(prev, next);
+        let own_ns = own.saturating_mul(self.costs.dequeue_entity_ns);
+        own_ns.saturating_add(shared.saturating_mul(self.costs.pick_shared_ns))
+    }
+
+    /// What it takes to put `prev` back on the queues of the groups that `next` is not in.
+    fn put_cost(&self, prev: Option<TaskId>, next: TaskId) -> Nanos {
+        let Some(prev) = prev.filter(|_| self.costs.queue_entity_ns > 0) else { return 0 };
+        self.levels_left(prev, next).0.saturating_mul(self.costs.queue_entity_ns)
+    }
+
+    /// The levels below the root of `prev` alone, and those that it shares with `next`.
+    fn levels_left(&self, prev: TaskId, next: TaskId) -> (Nanos, Nanos) {
+        let below = self.levels_of(prev).saturating_sub(1);
+        let shared = self.shared_levels(prev, next).saturating_sub(1).min(below);
+        (Nanos::from(below - shared), Nanos::from(shared))
     }
 
     /// What a CPU does to move its running task away: it switches to the thread that moves it.
@@ -414,7 +448,7 @@ impl<S: TraceSink> Engine<'_, S> {
             cost += self.migration_cost(cpu, next, last);
         }
         if self.has_switch_costs {
-            cost = cost.saturating_add(self.pick_cost(next, from_idle));
+            cost = cost.saturating_add(self.pick_cost(next));
             self.copies_pages(next, has_run);
         }
         let refill = match self.cpus.cold_caches {
@@ -442,13 +476,12 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The cost (ns) of the pick of `next` in its groups.
     #[inline(never)]
-    fn pick_cost(&mut self, next: TaskId, from_idle: bool) -> Nanos {
+    fn pick_cost(&mut self, next: TaskId) -> Nanos {
         let below = Nanos::from(self.levels_of(next).saturating_sub(1));
-        let is_woken = std::mem::take(&mut self.tasks[next].is_woken);
+        self.tasks[next].is_woken = false;
         let shared = Nanos::from(self.core.work.shared_levels).min(below);
-        let nr = if is_woken && !from_idle { 2 * (below - shared) } else { below - shared };
         let shared_ns = shared.saturating_mul(self.costs.pick_shared_ns);
-        nr.saturating_mul(self.costs.pick_entity_ns).saturating_add(shared_ns)
+        (below - shared).saturating_mul(self.costs.pick_entity_ns).saturating_add(shared_ns)
     }
 
     /// `next` copies pages that a fork has left to it.

@@ -201,6 +201,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let below = Nanos::from(self.levels_of(curr).saturating_sub(1));
             let put_ns = below.saturating_mul(self.costs.queue_entity_ns);
             self.extend_burst(cpu, put_ns);
+            self.core.work.put_is_paid = put_ns > 0;
             self.switches_later(put_ns);
         } else {
             self.extend_burst(cpu, self.costs.class_timer_ns);

@@ -355,7 +355,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return (entities(levels.saturating_sub(1)) / 2).saturating_add(server_ns);
         };
         let shared = self.shared_levels(task, curr);
-        let queued_ns = entities(levels.saturating_sub(shared.max(1)));
+        let queued_ns = entities(levels.saturating_sub(1));
         // A task of SCHED_BATCH or SCHED_IDLE does not preempt, so it is compared with none.
         let is_compared = shared > 0 && self.core.task(task).attr.policy == Policy::Normal;
         let check_ns = if is_compared { self.costs.preempt_check_ns } else { 0 };
@@ -367,6 +367,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {
             let put_ns = entities(self.levels_of(curr).saturating_sub(shared.max(1)));
             taken_ns = taken_ns.saturating_add(put_ns);
+            self.core.work.put_is_paid = put_ns > 0;
             later_ns = check_ns.saturating_add(put_ns).saturating_add(queued_ns / 2);
         } else {
             taken_ns = taken_ns.saturating_add(self.costs.timer_wakeup_ns);

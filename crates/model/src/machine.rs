@@ -181,7 +181,8 @@ pub struct Costs {
     /// or runs a task of another class the switch comes this much earlier.
     pub put_fair_ns: Nanos,
     /// For each level of groups below the root: putting a fair task on its queue when a timer wakes
-    /// it, and putting back one that a timer preempts, which comes before the switch.
+    /// it, also where the group is on its queue already. And putting back one that is preempted:
+    /// by a timer, before the switch, or else on the next task's time, if that is not of the group.
     pub queue_entity_ns: Nanos,
     /// From the start of a sleep (its timer is set) to the switch: the running task is charged for
     /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up
@@ -202,12 +203,15 @@ pub struct Costs {
     /// For each level of groups below the root, what a fair task takes in addition when it has
     /// slept: taking it off the queues, and putting it back.
     pub block_entity_ns: Nanos,
-    /// For each level of groups below the root: a switch to a fair task. Twice that, if it was
-    /// woken and another task ran before.
+    /// For each level of groups below the root: a switch to a fair task.
     pub pick_entity_ns: Nanos,
-    /// What such a switch takes instead, once, for each level at which the previous task is in the
-    /// same group, unless that one is in a deeper group, too. 0: as for others.
+    /// What such a switch takes instead for each level at which the previous task is in the same
+    /// group, unless that one is in a deeper group, too. 0: as for others.
     pub pick_shared_ns: Nanos,
+    /// For each level of groups below the root: what the switch from a fair task that blocks or
+    /// exits takes more, with [`Costs::pick_shared_ns`] instead where the next one is in the same
+    /// group. The kernel has read the clock before, so the next task pays.
+    pub dequeue_entity_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
@@ -457,6 +461,7 @@ names_of_costs! {
     block_entity_ns,
     pick_entity_ns,
     pick_shared_ns,
+    dequeue_entity_ns,
     idle_exit_ns,
     idle_tick_ns,
     migration_ns,
@@ -574,6 +579,7 @@ impl Costs {
         block_entity_ns: 0,
         pick_entity_ns: 0,
         pick_shared_ns: 0,
+        dequeue_entity_ns: 0,
         idle_exit_ns: 0,
         idle_tick_ns: 0,
         migration_ns: 0,
@@ -681,6 +687,7 @@ impl Costs {
         block_entity_ns: 0,
         pick_entity_ns: 0,
         pick_shared_ns: 0,
+        dequeue_entity_ns: 0,
         idle_exit_ns: 2_500,
         idle_tick_ns: 0,
         migration_ns: 1_500,

@@ -100,8 +100,9 @@ fn a_timer_takes_longer_for_a_fair_task() {
     // A fair hog is not compared with a task that does not preempt; both may be in the same group.
     assert_eq!(end(nice(-20), policy(Policy::Idle, 0)), "2.616000A");
     let idle = policy(Policy::Idle, 0);
-    // This hog begins half a level later, though the CPU was idle.
-    assert_eq!(end(in_group(nice(-20)), in_group(idle)), "2.618500A");
+    // The group takes its time also where it is on its queue already. This hog begins half a level
+    // later, though the CPU was idle.
+    assert_eq!(end(in_group(nice(-20)), in_group(idle)), "2.623500A");
 }
 
 /// The way to the switch takes the place of the way back from the interrupt. A fair task that is
@@ -125,7 +126,7 @@ fn putting_a_fair_task_back_comes_before_the_switch() {
     assert_eq!(found(in_group(nice(0))), "0.012000A 2.020000B 3.020000A 5.032000-");
 }
 
-/// A switch to a task in a group takes longer, and more so after a sleep if the CPU was busy.
+/// A switch to a task in a group takes longer.
 #[test]
 fn a_pick_goes_through_the_groups() {
     let costs = Costs { pick_entity_ns: 4_000, ..Costs::ZERO };
@@ -134,7 +135,7 @@ fn a_pick_goes_through_the_groups() {
     assert_eq!(found, "0A 1.004000- 2.004000A 3.008000- 4.008000A 4.012000-");
     let first = task("first", policy(Policy::Fifo, 1), burst(3 * MS));
     let found = turns(vec![first, sleeper], costs, 9 * MS);
-    assert_eq!(found, "0A 3B 4.008000- 5.008000B 6.012000- 7.012000B 7.016000-");
+    assert_eq!(found, "0A 3B 4.004000- 5.004000B 6.008000- 7.008000B 7.012000-");
 }
 
 /// Where both tasks are in one group, a switch takes less for its level.
@@ -146,7 +147,32 @@ fn a_pick_in_the_same_group_is_faster() {
     assert_eq!(found, "0A 1.004000B 2.005000-");
     let other = task("other", nice(0), bursts(1, MS, 20 * MS));
     let found = turns(vec![other, sleeper()], costs, 9 * MS);
-    assert_eq!(found, "0A 1B 2.008000-");
+    assert_eq!(found, "0A 1B 2.004000-");
+}
+
+/// A task that blocks leaves the queues of its groups after the kernel has read the clock, so the
+/// next task pays: less for a group of which it is, too.
+#[test]
+fn leaving_a_group_takes_the_next_task_time() {
+    let costs = Costs { pick_shared_ns: 1_000, dequeue_entity_ns: 6_000, ..Costs::ZERO };
+    let found = |second: SchedAttr| {
+        let sleeper = |name, attr| task(name, attr, bursts(1, MS, 20 * MS));
+        turns(vec![sleeper("first", in_group(nice(0))), sleeper("second", second)], costs, 9 * MS)
+    };
+    assert_eq!(found(nice(0)), "0A 1B 2.006000-");
+    assert_eq!(found(in_group(nice(0))), "0A 1B 2.002000-");
+}
+
+/// So does one that a tick preempts: its group goes back on the queue.
+#[test]
+fn putting_a_group_back_takes_the_next_task_time() {
+    let costs = Costs { queue_entity_ns: 5_000, ..Costs::ZERO };
+    let found = |first: SchedAttr| {
+        let first = task("first", first, bursts(1, 5 * MS, 20 * MS));
+        turns(vec![first, task("second", nice(0), bursts(1, 2 * MS, 20 * MS))], costs, 9 * MS)
+    };
+    assert_eq!(found(nice(0)), "0A 4B 6A 7-");
+    assert_eq!(found(in_group(nice(0))), "0A 4B 6.005000A 7.005000-");
 }
 
 /// The task uses up its budget of 1 ms, and gives way at the next tick. A timer renews the budget

@@ -194,8 +194,10 @@ pub struct Work {
     pub entries_scanned: u32,
     /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
-    /// What the present switch takes beyond a plain one, since the previous task leaves (ns).
+    /// What the present switch takes because the previous task leaves the queues of its groups (ns).
     pub leave_ns: Nanos,
+    /// The running task has paid for being put back on the queues of its groups.
+    pub put_is_paid: bool,
     /// At how many levels below the root the present switch stays in the same groups.
     pub shared_levels: u32,
     /// How often the timer of a slice was started.

@@ -116,15 +116,16 @@ impl FairClass {
             }
             return;
         };
-        // A switch sets the timer when it has picked at each level, which is faster where the
-        // previous task is in the same group.
+        // A switch sets the timer when the previous task has left its groups and it has picked at
+        // each level, which is faster where both are in the same group.
         let picks_ns = if runs {
             0
         } else {
             let depth = self.ent(e).depth;
             let shared = core.work.shared_levels.min(depth);
             u64::from(depth - shared) * core.pick_entity_ns
-                + u64::from(shared) * core.pick_shared_ns / 2
+                + u64::from(shared) * core.pick_shared_ns
+                + core.work.leave_ns
         };
         if let Some(hrtick) = &mut self.hrtick {
             Hrticks::start(hrtick, core, cpu, left.saturating_add(picks_ns), token(cpu));
