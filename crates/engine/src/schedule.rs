@@ -505,6 +505,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.work.bpf_insns > 0 {
             self.lose_class_cost(cpu);
         }
+        if self.costs.load_period_ns > 0 {
+            self.cpus.timers[cpu.index()].picked = self.core.now;
+        }
         if self.costs.hrtick_ns > 0 {
             // The timer of a budget takes 2 to 3 us: the rest is what fair tasks take besides.
             let is_fair = self.levels_of(next) > 0;

@@ -157,11 +157,23 @@ impl<S: TraceSink> Engine<'_, S> {
             0 => hrtick_resched_ns / 3,
             _ => Nanos::from(levels - 1).saturating_mul(tick_entity_ns),
         };
+        let more = if levels > 0 { more.saturating_add(self.load_period_ns(cpu)) } else { more };
         let ns = if hrtick_resched_ns == 0 { 0 } else { hrtick_resched_ns.saturating_add(more) };
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
             let end_ns = if levels > 0 { hrtick_end_ns } else { 0 };
             self.extend_burst(cpu, ns.saturating_add(end_ns));
+        }
+    }
+
+    /// What the update of the load average of the task on `cpu` takes more, because a period has
+    /// ended since its pick. Where periods begin on the clock of the kernel is not known here.
+    fn load_period_ns(&self, cpu: CpuId) -> Nanos {
+        const PERIOD_NS: Nanos = 1 << 20;
+        let picked = self.cpus.timers[cpu.index()].picked;
+        match picked / PERIOD_NS == self.core.now / PERIOD_NS {
+            true => 0,
+            false => self.costs.load_period_ns,
         }
     }
 

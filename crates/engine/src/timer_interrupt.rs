@@ -12,11 +12,14 @@ use crate::clock::Due;
 use crate::engine::Engine;
 use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
 
-/// The last timer interrupt of a CPU that woke a task.
+/// The last timer interrupt of a CPU that woke a task, and what the timer of a slice needs.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TimerInterrupt {
     /// When it is done with its last wake-up so far. A timer that expires before is next.
     until: Nanos,
+    /// When the running task was picked. Kept only if [`schedlab_model::Costs::load_period_ns`]
+    /// needs it.
+    pub(crate) picked: Nanos,
     /// Time by which it puts off the switch that the CPU was asked for.
     delay_ns: Nanos,
 }

@@ -244,6 +244,10 @@ pub struct Costs {
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.
     pub hrtick_resched_ns: Nanos,
+    /// What the update of a task's load average takes more there if one of its periods has ended
+    /// since the task was picked: they are multiples of 2^20 ns. Tasks whose slices would be equal
+    /// differ by it.
+    pub load_period_ns: Nanos,
     /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
     /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.
     pub throttle_ns: Nanos,
@@ -474,6 +478,7 @@ names_of_costs! {
     hrtick_ns,
     hrtick_end_ns,
     hrtick_resched_ns,
+    load_period_ns,
     throttle_ns,
     first_fair_ns,
     unthrottle_ns,
@@ -592,6 +597,7 @@ impl Costs {
         hrtick_ns: 0,
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
+        load_period_ns: 0,
         throttle_ns: 0,
         first_fair_ns: 0,
         unthrottle_ns: 0,
@@ -700,6 +706,7 @@ impl Costs {
         hrtick_ns: 0,
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
+        load_period_ns: 0,
         throttle_ns: 0,
         first_fair_ns: 0,
         unthrottle_ns: 0,

@@ -225,7 +225,7 @@ fn why_missing(name: &str) -> &'static str {
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns" | "pick_shared_ns"
         | "dequeue_entity_ns" | "queue_entity_ns" | "newidle_ns" | "newidle_cpu_ns"
         | "hrtick_ns" | "hrtick_end_ns" | "wakeup_fair_ns" | "hrtick_resched_ns"
-        | "throttle_ns" | "unthrottle_ns" | "unthrottle_task_ns" => {
+        | "load_period_ns" | "throttle_ns" | "unthrottle_ns" | "unthrottle_task_ns" => {
             "no program can tell it from the rest of a switch"
         }
         "bpf_kinsn_ns" => "only root may load a program and read its time",
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 91] = [
+    const NEVER_MEASURED: [&str; 92] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
@@ -345,6 +345,7 @@ mod tests {
         "hrtick_end_ns",
         "wakeup_fair_ns",
         "hrtick_resched_ns",
+        "load_period_ns",
         "throttle_ns",
         "unthrottle_ns",
         "unthrottle_task_ns",
