@@ -237,10 +237,7 @@ impl<S: TraceSink> Engine<'_, S> {
             name,
         };
         self.tasks.push(id, exec);
-        for class in 0..self.stack.len() {
-            let (class, core) = self.class(class);
-            class.task_new(core, id);
-        }
+        self.each_class(|class, core| class.task_new(core, id));
         id
     }
 

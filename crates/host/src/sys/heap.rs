@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of a task that lies alike in every run.
+//! Memory of a task at the same addresses in every run.
 //!
 //! A fork shares all pages with the child, and who writes one first copies it, 60 to 100 us in a
-//! guest. How many pages a task and its children write depends on where their memory lies: in the
+//! guest. How many pages a task and its children write depends on where their memory is: in the
 //! heap that the launcher has left, a workload with another name took 0.1 ms more for each child.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -23,8 +23,8 @@ static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_LEN]));
 static AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The system's heap, and from [`begin_task`] on one that begins on a page of its own. It is the
-/// allocator of programs that run nothing but one launcher and its tasks; a process has one thread
-/// when it calls `begin_task` and from then on.
+/// allocator of programs that run only one launcher and its tasks; a process has one thread when it
+/// calls `begin_task` and from then on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskHeap;
 

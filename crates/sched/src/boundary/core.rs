@@ -194,7 +194,8 @@ pub struct Work {
     pub entries_scanned: u32,
     /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
-    /// What the present switch takes because the previous task leaves the queues of its groups (ns).
+    /// What the present switch takes (ns) because the previous task leaves the queues of its
+    /// groups.
     pub leave_ns: Nanos,
     /// The running task has paid for being put back on the queues of its groups.
     pub put_is_paid: bool,
