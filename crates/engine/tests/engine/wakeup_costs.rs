@@ -429,7 +429,7 @@ fn after_expiry_us(at_us: u64) -> u64 {
     (starts.next().expect("it runs again") - period_ns) / 1_000
 }
 
-/// One CPU handles one interrupt at a time. As sleepers of kernels 6.1 to 7.2 do in guests.
+/// A CPU handles one interrupt at a time. The cases are those of sleepers in guests of 6.1 to 7.2.
 #[test]
 fn a_tick_and_a_timer_wait_for_each_other() {
     // Far from a tick: the delay, and what a point in time takes in addition.
@@ -443,9 +443,9 @@ fn a_tick_and_a_timer_wait_for_each_other() {
     assert_eq!(after_expiry_us(7_980), 16);
 }
 
-/// Where a wake-up only asks for a lazy switch, the clock of the CPU goes on. A second wake-up of
-/// the same interrupt must not stop it: the task that was interrupted pays until the switch. In
-/// guests of 7.2 its next turn is 20 us shorter than if it had not.
+/// A wake-up that asks for a lazy switch leaves the clock of the CPU running, and so does a second
+/// one by the same timer interrupt. The running task is charged until the switch. In guests of 7.2
+/// that makes its next turn 20 us shorter.
 #[test]
 fn a_second_lazy_wakeup_does_not_stop_the_clock() {
     let costs = Costs {
@@ -486,7 +486,7 @@ fn a_period_of_the_load_average_makes_a_slice_longer() {
         case.until_ns = Some(2 * MS);
         timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
     };
-    // 1.42 ms lie behind the first period (2^20 ns), 0.71 ms do not.
+    // The first period ends after 1.05 ms (2^20 ns): in the second slice.
     assert_eq!(found(0), "0A 0.710000B 1.420000A");
     assert_eq!(found(1_300), "0A 0.710000B 1.421300A");
 }
