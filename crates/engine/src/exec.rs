@@ -91,16 +91,24 @@ pub struct Tasks {
     begins_with: Vec<Option<(Arc<SchedAttr>, Arc<CpuMask>)>>,
     /// Tasks that have not exited, future arrivals included.
     nr_live: u64,
+    /// Tasks that the launcher releases, without those that never exit.
+    nr_launched: u64,
     /// Tasks that no run waits for: they are not counted above.
     nr_uncounted: u64,
 }
 
 impl Tasks {
+    /// Number of tasks that the launcher releases, without those that never exit.
+    pub fn nr_launched(&self) -> u64 {
+        self.nr_launched
+    }
+
     /// No task exists yet; `arrivals` will be released, `nr_uncounted` of which never exit.
     pub fn new(workload: &Workload, arrivals: Vec<Arrival>, nr_uncounted: u64) -> Self {
         Self {
             execs: Vec::new(),
             nr_live: arrivals.len() as u64 - nr_uncounted,
+            nr_launched: arrivals.len() as u64 - nr_uncounted,
             nr_uncounted,
             arrivals,
             nr_forked: vec![0; workload.tasks.len()],

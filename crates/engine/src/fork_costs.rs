@@ -15,9 +15,7 @@
 
 use crate::engine::Engine;
 use schedlab_model::program::Program;
-use schedlab_model::{
-    Arrival, Costs, CpuId, Nanos, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
-};
+use schedlab_model::{Arrival, Costs, CpuId, Nanos, ObjectKind, Op, TaskId, TraceSink, Workload};
 use schedlab_sched::boundary::core::TaskState;
 
 /// Stacks that a CPU keeps.
@@ -86,11 +84,12 @@ fn forks(program: &Program) -> bool {
     program.ops.iter().any(|op| matches!(op, Op::Fork { .. }))
 }
 
-/// Whether tasks with this program record what they do.
-fn has_marks(program: &Program) -> bool {
+/// Whether a task with this program has memory of its own for what it records. The calls on objects
+/// of a forked one need none.
+fn has_marks(program: &Program, is_forked: bool) -> bool {
     program.ops.iter().any(|op| match op {
         Op::Progress | Op::Phase(_) | Op::Yield | Op::JoinAll | Op::Join { .. } => true,
-        op => op.uses_objects(),
+        op => !is_forked && op.uses_objects(),
     })
 }
 
@@ -132,11 +131,27 @@ impl<S: TraceSink> Engine<'_, S> {
         let own_ns = if exec.parent.is_none() { launched_ns } else { child_ns };
         let mut ns = all_ns.saturating_add(own_ns);
         if self.costs.exit_marks_ns > 0
-            && has_marks(&self.workload.tasks[exec.spec as usize].program)
+            && has_marks(&self.workload.tasks[exec.spec as usize].program, exec.parent.is_some())
         {
             ns = ns.saturating_add(self.costs.exit_marks_ns);
         }
-        ns.saturating_add(std::mem::take(&mut self.exits.first_ns))
+        ns = ns.saturating_add(std::mem::take(&mut self.exits.first_ns));
+        match self.tasks[task].shared.as_ref().is_some_and(|own| own.has_slept) {
+            true => ns.saturating_sub(self.costs.child_sleep_ns),
+            false => ns,
+        }
+    }
+
+    /// What the first sleep of `task` takes in addition if it was forked.
+    #[inline]
+    pub(crate) fn first_sleep_ns(&mut self, task: TaskId) -> Nanos {
+        if self.costs.child_sleep_ns == 0 || self.tasks[task].parent.is_none() {
+            return 0;
+        }
+        match std::mem::replace(&mut self.shared(task).has_slept, true) {
+            true => 0,
+            false => self.costs.child_sleep_ns,
+        }
     }
 
     /// What the step `op` of `task`, a change of a group, takes before the change. The program
@@ -154,21 +169,5 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             _ => ns,
         }
-    }
-
-    /// The next step of `task`, which has forked since its loop began. If the loop begins again, it
-    /// copies the page of the counters.
-    #[inline(never)]
-    pub(crate) fn next_after_fork(&mut self, task: TaskId, program: &Program) -> Step {
-        let exec = &mut self.tasks[task];
-        let before = exec.interpreter.position();
-        let step = exec.interpreter.next(program);
-        if exec.interpreter.position() <= before
-            && let Some(child) = self.shared(task).loop_child.take()
-            && self.core.task(child).state != TaskState::Dead
-        {
-            self.charge(task, self.costs.fork_loop_ns);
-        }
-        step
     }
 }

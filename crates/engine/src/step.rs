@@ -152,15 +152,11 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &mut self.tasks[task];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
-        let mut has_loop_child = false;
         let (pending, is_paid) = match exec.shared.as_mut() {
             Some(shared) if shared.copies_ns > 0 => {
                 return Next::Faults(std::mem::take(&mut shared.copies_ns));
             }
-            Some(shared) => {
-                has_loop_child = shared.loop_child.is_some();
-                (shared.pending.take(), std::mem::take(&mut shared.is_paid))
-            }
+            Some(shared) => (shared.pending.take(), std::mem::take(&mut shared.is_paid)),
             None => (None, false),
         };
         let step = match pending {
@@ -172,11 +168,6 @@ impl<S: TraceSink> Engine<'_, S> {
             Some(Step::Exit) => return self.exit(cpu, task),
             Some(Step::Fork { task: spec }) => return self.fork_goes_on(cpu, task, spec),
             Some(step) => return self.object_step(cpu, task, step, true),
-            None if has_loop_child => {
-                let step = self.next_after_fork(task, program);
-                self.charge_call(task, &step, true);
-                return self.begin_step(cpu, task, step);
-            }
             None => exec.interpreter.next(program),
         };
         self.charge_call(task, &step, pending.is_none());
@@ -305,9 +296,12 @@ impl<S: TraceSink> Engine<'_, S> {
             Policy::Deadline => self.costs.block_deadline_ns,
             _ => 0,
         };
-        match self.costs.block_ns.saturating_add(class_ns) {
+        // Pages are copied before the timer is set.
+        let copies_ns = self.first_sleep_ns(task);
+        let before = self.costs.block_ns.saturating_add(class_ns);
+        match before.saturating_add(copies_ns) {
             0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
-            before => self.call_first(task, before, Step::Sleep(ns.saturating_sub(before))),
+            all => self.call_first(task, all, Step::Sleep(ns.saturating_sub(before))),
         }
     }
 

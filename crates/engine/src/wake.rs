@@ -93,13 +93,12 @@ impl<S: TraceSink> Engine<'_, S> {
             threads.set_up(group, &self.core.cgroups);
         }
         self.count_child(parent, spec);
-        self.charge(task, self.costs.child_start_ns);
+        let others = self.tasks.nr_launched().saturating_sub(1);
+        let others_ns = self.costs.child_task_ns.saturating_mul(others);
+        self.charge(task, self.costs.child_start_ns.saturating_add(others_ns));
         self.start(task, WakeKind::Fork, cpu, Some(parent));
         if self.costs.fork_after_ns > 0 {
             self.owes_copies(parent, task);
-        }
-        if self.costs.fork_loop_ns > 0 {
-            self.shared(parent).loop_child = Some(task);
         }
         if self.costs.fork_heap_ns > 0 {
             self.shared(parent).heap_child = Some(task);

@@ -296,9 +296,6 @@ pub struct Costs {
     /// What a fork takes in addition to `fork_ns` if the kernel has no stack of an ended task for
     /// the child.
     pub fork_stack_ns: Nanos,
-    /// What a parent takes when its loop begins again after a fork and the child still lives: the
-    /// page of its loop counters, which it shares with the child.
-    pub fork_loop_ns: Nanos,
     /// What a fork takes in addition in a run with control groups: more pages to share.
     pub fork_groups_ns: Nanos,
     /// What a parent that writes to the file of a group after a fork takes more, and its child
@@ -338,6 +335,12 @@ pub struct Costs {
     /// How much less a forked task takes there if its parent has ended, and all its other children:
     /// it shares its memory with no task, and copies no page.
     pub child_alone_ns: Nanos,
+    /// What a forked task takes in addition at its start for each launched task of the run beyond
+    /// the first: what the program keeps of it is copied, too.
+    pub child_task_ns: Nanos,
+    /// The part of `exit_ns` that a forked task takes just before its first sleep instead, if it
+    /// sleeps: the pages to which it writes then.
+    pub child_sleep_ns: Nanos,
     /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
     /// What the first exit of a run takes in addition to `exit_ns`.
@@ -354,7 +357,8 @@ pub struct Costs {
     /// What a forked task and its exit take in addition there.
     pub child_groups_ns: Nanos,
     /// What the exit of a task takes in addition whose program records what it does, as every
-    /// operation on an object and every phase, yield and wait for children does.
+    /// phase, yield and wait for children does. Operations on objects do, too, unless the task was
+    /// forked.
     pub exit_marks_ns: Nanos,
     /// The last part of `exit_ns`: what an exit takes after it has woken the parent that waits.
     pub exit_after_ns: Nanos,
@@ -497,7 +501,6 @@ names_of_costs! {
     fork_copy_ns,
     fork_switch_ns,
     fork_stack_ns,
-    fork_loop_ns,
     fork_groups_ns,
     fork_heap_ns,
     fork_held_ns,
@@ -512,6 +515,8 @@ names_of_costs! {
     release_deadline_ns,
     child_start_ns,
     child_alone_ns,
+    child_task_ns,
+    child_sleep_ns,
     exit_ns,
     first_exit_ns,
     exit_shared_ns,
@@ -616,7 +621,6 @@ impl Costs {
         fork_copy_ns: 0,
         fork_switch_ns: 0,
         fork_stack_ns: 0,
-        fork_loop_ns: 0,
         fork_groups_ns: 0,
         fork_heap_ns: 0,
         fork_held_ns: 0,
@@ -631,6 +635,8 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         child_alone_ns: 0,
+        child_task_ns: 0,
+        child_sleep_ns: 0,
         exit_ns: 0,
         first_exit_ns: 0,
         exit_shared_ns: 0,
@@ -725,7 +731,6 @@ impl Costs {
         fork_copy_ns: 0,
         fork_switch_ns: 0,
         fork_stack_ns: 0,
-        fork_loop_ns: 0,
         fork_groups_ns: 0,
         fork_heap_ns: 0,
         fork_held_ns: 0,
@@ -740,6 +745,8 @@ impl Costs {
         release_deadline_ns: 0,
         child_start_ns: 0,
         child_alone_ns: 0,
+        child_task_ns: 0,
+        child_sleep_ns: 0,
         exit_ns: 0,
         first_exit_ns: 0,
         exit_shared_ns: 0,

@@ -84,14 +84,14 @@ pub(crate) struct Shared {
     pub wake_paid_ns: schedlab_model::Nanos,
     /// It has forked a task.
     pub has_forked: bool,
+    /// Whether it has slept, if it was forked and [`schedlab_model::Costs::child_sleep_ns`] > 0.
+    pub has_slept: bool,
     /// Time (ns) of the pages that it has yet to copy after a fork.
     pub copies_ns: schedlab_model::Nanos,
     /// It has been switched out in the fork that it is in.
     pub is_switched: bool,
     /// Its last child, unless it has been switched out since that fork.
     pub young: Option<TaskId>,
-    /// Its last child, if its loop has not begun again since that fork.
-    pub loop_child: Option<TaskId>,
     /// Its last child, if it has not written to its heap since that fork.
     pub heap_child: Option<TaskId>,
     /// It is in a part of a call in which it passes no point at which it might sleep.

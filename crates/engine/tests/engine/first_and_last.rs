@@ -10,9 +10,8 @@ use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::workload::Change;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, EventKind, LoopCount, Machine,
-    MutexProtocol, ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskId,
-    TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, CpuMax, DeadlineParams, EventKind, Machine, MutexProtocol,
+    ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -138,21 +137,47 @@ fn a_fork_takes_longer_without_the_stack_of_an_ended_task() {
     assert_eq!(found, "0A 0.800000B");
 }
 
-/// A parent whose loop begins again copies the page of its counters, if its child lives.
+/// A child takes longer to start for each further task of the run. A part of its exit comes before
+/// its first sleep.
 #[test]
-fn a_parent_copies_the_page_of_its_loop() {
-    let turns_with = |child_ns| {
+fn a_child_copies_pages_before_its_first_sleep() {
+    let costs =
+        Costs { child_task_ns: 3_000, child_sleep_ns: 60_000, exit_ns: 200_000, ..Costs::ZERO };
+    let turns_with = |sleeps: u32| {
         let mut parent = ProgramBuilder::new();
-        parent.begin_loop(LoopCount::Times(2)).op(Op::Fork { task: 1 }).sleep(2 * MS).run(MS);
-        parent.end_loop();
-        let child = burst(child_ns);
-        let child = TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), child) };
-        let tasks = vec![task("parent", policy(Policy::Fifo, 2), parent.build()), child];
-        let costs = Costs { fork_loop_ns: 90_000, ..Costs::ZERO };
-        turns("linux-6.12", &Workload::new("forks", tasks), costs, Some(8 * MS))
+        parent.op(Op::Fork { task: 1 }).sleep(9 * MS);
+        let mut child = ProgramBuilder::new();
+        child.run(MS);
+        for _ in 0..sleeps {
+            child.sleep(MS).run(MS);
+        }
+        let child = task("child", policy(Policy::Fifo, 1), child.build());
+        let parent = task("parent", policy(Policy::Fifo, 2), parent.build());
+        let idle = task("idle", policy(Policy::Fifo, 2), burst(0));
+        let late = TaskSpec { release_ns: Amount::Constant(20 * MS), instances: 2, ..idle };
+        let tasks = vec![parent, TaskSpec { instances: 0, ..child }, late];
+        turns("linux-6.12", &Workload::new("forks", tasks), costs.clone(), Some(8 * MS))
     };
-    assert_eq!(turns_with(MS), "0A 0B 1- 2A 3C 4- 5A 6-");
-    assert_eq!(turns_with(9 * MS), "0A 0B 2A 3.090000B 5.090000A 6.090000B");
+    assert_eq!(turns_with(0), "0A 0B 1.206000-");
+    assert_eq!(turns_with(1), "0A 0B 1.066000- 2.066000B 3.206000-");
+    assert_eq!(turns_with(2), "0A 0B 1.066000- 2.066000B 3.066000- 4.066000B 5.206000-");
+}
+
+/// What a task does with objects makes its exit longer, unless it was forked.
+#[test]
+fn a_child_exits_as_early_with_a_mutex() {
+    let costs = Costs { exit_ns: 200_000, exit_marks_ns: 90_000, ..Costs::ZERO };
+    let mut parent = ProgramBuilder::new();
+    parent.op(Op::Fork { task: 1 }).lock(ObjectId(0)).unlock(ObjectId(0));
+    let mut child = ProgramBuilder::new();
+    child.run(MS).lock(ObjectId(0)).unlock(ObjectId(0));
+    let child = task("child", policy(Policy::Fifo, 1), child.build());
+    let parent = task("parent", policy(Policy::Fifo, 2), parent.build());
+    let tasks = vec![parent, TaskSpec { instances: 0, ..child }];
+    let mut workload = Workload::new("forks", tasks);
+    let kind = ObjectKind::Mutex { protocol: MutexProtocol::None };
+    workload.objects.push(ObjectSpec::new("m", kind));
+    assert_eq!(turns("linux-6.12", &workload, costs, None), "0A 0.290000B 1.490000-");
 }
 
 /// A parent that writes to the file of a group copies pages of its heap, unless its child has run.
