@@ -67,12 +67,13 @@ impl<S: TraceSink> Engine<'_, S> {
         } else if self.core.work.entries_scanned > 0
             || self.core.work.bpf_insns > 0
             || self.costs.repick_ns > 0
+            || self.core.work.delayed_dequeued > 0
         {
             // A task that yields to no other has no request to look for.
             let pays = next.is_some() && out != SwitchOut::Yielded;
             let repick = if pays { self.costs.repick_ns } else { 0 };
-            let scan = self.scan_cost();
-            self.lose(cpu, repick + scan);
+            let found = self.scan_cost().saturating_add(self.delayed_cost());
+            self.lose(cpu, repick.saturating_add(found));
             self.lose_class_cost(cpu);
         }
         if followed && next.is_none() && prev.is_none() {
@@ -279,6 +280,7 @@ impl<S: TraceSink> Engine<'_, S> {
             // No task can be charged for an unsuccessful pick.
             self.scan_cost();
             self.core.work.bpf_insns = 0;
+            self.core.work.delayed_dequeued = 0;
             if self.has_followers {
                 self.walk_debt();
             }
@@ -329,6 +331,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.costs.block_switch_ns
             }
         };
+        groups_ns = groups_ns.saturating_add(self.delayed_cost());
         // All this comes before the timer of a slice is set.
         self.core.work.leave_ns = groups_ns;
         let moves = prev.is_some_and(|prev| self.tasks[prev].must_move);
@@ -536,6 +539,13 @@ impl<S: TraceSink> Engine<'_, S> {
         let scanned = u64::from(std::mem::take(&mut self.core.work.entries_scanned));
         self.outcome.nr_entries_scanned += scanned;
         scanned * self.costs.pick_entry_ns
+    }
+
+    /// The cost (ns) of the tasks that the pick has found asleep on their queue.
+    #[inline]
+    fn delayed_cost(&mut self) -> Nanos {
+        let nr = Nanos::from(std::mem::take(&mut self.core.work.delayed_dequeued));
+        nr.saturating_mul(self.costs.dequeue_delayed_ns)
     }
 
     fn switch_cost(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {

@@ -212,6 +212,8 @@ pub struct Costs {
     /// exits takes more, with [`Costs::pick_shared_ns`] instead where the next one is in the same
     /// group. The kernel has read the clock before, so the next task pays.
     pub dequeue_entity_ns: Nanos,
+    /// Each task that a pick takes off its queue, where it has waited asleep (delayed dequeue).
+    pub dequeue_delayed_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
@@ -470,6 +472,7 @@ names_of_costs! {
     pick_entity_ns,
     pick_shared_ns,
     dequeue_entity_ns,
+    dequeue_delayed_ns,
     idle_exit_ns,
     idle_tick_ns,
     migration_ns,
@@ -590,6 +593,7 @@ impl Costs {
         pick_entity_ns: 0,
         pick_shared_ns: 0,
         dequeue_entity_ns: 0,
+        dequeue_delayed_ns: 0,
         idle_exit_ns: 0,
         idle_tick_ns: 0,
         migration_ns: 0,
@@ -700,6 +704,7 @@ impl Costs {
         pick_entity_ns: 0,
         pick_shared_ns: 0,
         dequeue_entity_ns: 0,
+        dequeue_delayed_ns: 0,
         idle_exit_ns: 2_500,
         idle_tick_ns: 0,
         migration_ns: 1_500,

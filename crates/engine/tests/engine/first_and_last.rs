@@ -163,6 +163,22 @@ fn a_child_copies_pages_before_its_first_sleep() {
     assert_eq!(turns_with(2), "0A 0B 1.066000- 2.066000B 3.066000- 4.066000B 5.206000-");
 }
 
+/// A task that has run more than its share stays on its queue when it goes to sleep. The pick that
+/// takes it off later, at a tick, takes time from the task that goes on.
+#[test]
+fn a_delayed_dequeue_takes_time_from_the_next_task() {
+    let turns_with = |scheduler: &str| {
+        let mut ahead = ProgramBuilder::new();
+        ahead.run(2 * MS).sleep(20 * MS);
+        let tasks =
+            vec![task("ahead", nice(0), ahead.build()), task("hog", nice(0), burst(5 * MS))];
+        let costs = Costs { dequeue_delayed_ns: 70_000, ..Costs::ZERO };
+        turns(scheduler, &Workload::new("delayed", tasks), costs, Some(9 * MS))
+    };
+    assert_eq!(turns_with("linux-6.1"), "0A 2B 7-");
+    assert_eq!(turns_with("linux-6.12"), "0A 2B 7.070000-");
+}
+
 /// What a task does with objects makes its exit longer, unless it was forked.
 #[test]
 fn a_child_exits_as_early_with_a_mutex() {

@@ -201,6 +201,8 @@ pub struct Work {
     pub put_is_paid: bool,
     /// At how many levels below the root the present switch stays in the same groups.
     pub shared_levels: u32,
+    /// Number of tasks that the pick has found asleep on their queue.
+    pub delayed_dequeued: u32,
     /// How often the timer of a slice was started.
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.

@@ -501,6 +501,7 @@ impl FairClass {
     /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
     #[inline(never)]
     pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        core.work.delayed_dequeued += 1;
         if self.is_at_root(e) {
             self.complete_at_root(core, cpu, e);
             return;
