@@ -66,8 +66,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.switch(cpu, prev, next, out);
         } else if self.core.work.entries_scanned > 0
             || self.core.work.bpf_insns > 0
-            || self.costs.repick_ns > 0
-            || self.core.work.delayed_dequeued > 0
+            || self.costs.repick_ns | self.costs.dequeue_delayed_ns > 0
         {
             // A task that yields to no other has no request to look for.
             let pays = next.is_some() && out != SwitchOut::Yielded;
@@ -279,8 +278,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(next) = next else {
             // No task can be charged for an unsuccessful pick.
             self.scan_cost();
-            self.core.work.bpf_insns = 0;
-            self.core.work.delayed_dequeued = 0;
+            (self.core.work.delayed_dequeued, self.core.work.bpf_insns) = (0, 0);
             if self.has_followers {
                 self.walk_debt();
             }
@@ -536,6 +534,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The cost (ns) of the entries that the pick examined. Counts them.
     #[inline]
     fn scan_cost(&mut self) -> Nanos {
+        if self.core.work.entries_scanned == 0 {
+            return 0;
+        }
         let scanned = u64::from(std::mem::take(&mut self.core.work.entries_scanned));
         self.outcome.nr_entries_scanned += scanned;
         scanned * self.costs.pick_entry_ns

@@ -292,14 +292,23 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The task sets a timer and goes to sleep. Its time passes on the way to the switch, too.
     fn sleep(&mut self, task: TaskId, ns: Nanos) -> Next {
+        let costs = &self.costs;
+        if costs.block_ns | costs.block_deadline_ns | costs.child_sleep_ns == 0 {
+            return self.sleep_until(task, self.core.now.saturating_add(ns));
+        }
+        self.sleep_later(task, ns)
+    }
+
+    /// [`Engine::sleep`] where it takes time. The pages of a child are copied before its timer is
+    /// set.
+    #[inline(never)]
+    fn sleep_later(&mut self, task: TaskId, ns: Nanos) -> Next {
         let class_ns = match self.core.task(task).attr.policy {
             Policy::Deadline => self.costs.block_deadline_ns,
             _ => 0,
         };
-        // Pages are copied before the timer is set.
-        let copies_ns = self.first_sleep_ns(task);
         let before = self.costs.block_ns.saturating_add(class_ns);
-        match before.saturating_add(copies_ns) {
+        match before.saturating_add(self.first_sleep_ns(task)) {
             0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
             all => self.call_first(task, all, Step::Sleep(ns.saturating_sub(before))),
         }

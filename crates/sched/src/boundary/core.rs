@@ -201,12 +201,13 @@ pub struct Work {
     pub put_is_paid: bool,
     /// At how many levels below the root the present switch stays in the same groups.
     pub shared_levels: u32,
-    /// Number of tasks that the pick has found asleep on their queue.
-    pub delayed_dequeued: u32,
     /// How often the timer of a slice was started.
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.
     pub server_refills: u32,
+    /// Number of tasks that the pick has found asleep on their queue. Next to `bpf_insns`, with
+    /// which it is set to 0.
+    pub delayed_dequeued: u32,
     /// Instructions of a scheduler's programs, as [`schedlab_model::Costs::bpf_kinsn_ns`] has them.
     pub bpf_insns: u32,
     /// The CPU that executed the last of them.
