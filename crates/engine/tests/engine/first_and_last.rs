@@ -156,7 +156,7 @@ fn a_child_copies_pages_before_its_first_sleep() {
         let idle = task("idle", policy(Policy::Fifo, 2), burst(0));
         let late = TaskSpec { release_ns: Amount::Constant(20 * MS), instances: 2, ..idle };
         let tasks = vec![parent, TaskSpec { instances: 0, ..child }, late];
-        turns("linux-6.12", &Workload::new("forks", tasks), costs.clone(), Some(8 * MS))
+        turns("linux-6.12", &Workload::new("forks", tasks), costs, Some(8 * MS))
     };
     assert_eq!(turns_with(0), "0A 0B 1.206000-");
     assert_eq!(turns_with(1), "0A 0B 1.066000- 2.066000B 3.206000-");
