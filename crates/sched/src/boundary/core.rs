@@ -205,8 +205,7 @@ pub struct Work {
     pub hrtick_starts: u32,
     /// How often the budget of a server was renewed.
     pub server_refills: u32,
-    /// Number of tasks that the pick has found asleep on their queue. Next to `bpf_insns`, with
-    /// which it is set to 0.
+    /// Number of tasks, or groups without any, that the pick has found asleep on their queue.
     pub delayed_dequeued: u32,
     /// Instructions of a scheduler's programs, as [`schedlab_model::Costs::bpf_kinsn_ns`] has them.
     pub bpf_insns: u32,
