@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub is_paid: bool,
     /// The part of it that the step will charge again, after a wake-up.
     pub wake_paid_ns: schedlab_model::Nanos,
+    /// The tasks that it has yet to wake in a call, or in one call each.
+    pub wakes: Vec<TaskId>,
     /// It has forked a task.
     pub has_forked: bool,
     /// Whether it has slept, if it was forked and [`schedlab_model::Costs::child_sleep_ns`] > 0.
@@ -181,16 +183,19 @@ impl<S: TraceSink> Engine<'_, S> {
         step: Step,
         retried: bool,
     ) -> Next {
+        if retried && !self.shared(task).wakes.is_empty() {
+            return self.calls_again(task, step);
+        }
         match step {
             Step::Lock { object } => self.lock(cpu, task, object, retried),
             Step::Unlock { object } => self.unlock(cpu, task, object),
             Step::Wait { condvar, mutex } => self.wait(cpu, task, condvar, mutex),
             Step::Sync { condvar, mutex } => {
-                self.signal(cpu, task, condvar, 1);
+                self.signal(cpu, task, condvar);
                 self.wait(cpu, task, condvar, mutex)
             }
-            Step::Signal { object } => self.signal(cpu, task, object, 1),
-            Step::Broadcast { object } => self.signal(cpu, task, object, usize::MAX),
+            Step::Signal { object } => self.signal(cpu, task, object),
+            Step::Broadcast { object } => self.broadcast(cpu, task, object),
             Step::Barrier { object } => self.barrier(cpu, task, object),
             Step::SemWait { object } => self.sem_wait(cpu, task, object),
             Step::SemPost { object } => self.sem_post(cpu, task, object),

@@ -7,7 +7,8 @@
 //! wait any more. Left out: a wake-up between the entry into an object's queue and the switch.
 //!
 //! On these machines a call that wakes a waiter takes its time first, too, the copy of a message
-//! included: the kernel wakes at the end of the call.
+//! included: the kernel wakes at the end of the call. Whom it has yet to wake then, in the same
+//! call or with one call each, it wakes when it runs again.
 
 use super::Object;
 use crate::engine::Engine;
@@ -35,6 +36,15 @@ impl<S: TraceSink> Engine<'_, S> {
         true
     }
 
+    /// `task` makes another call in `step`, which wakes the next of several tasks. Its time passes
+    /// first.
+    pub(super) fn calls_again(&mut self, task: TaskId, step: Step) -> Next {
+        self.charge(task, self.costs.futex_call_ns());
+        let shared = self.shared(task);
+        (shared.pending, shared.is_paid, shared.wake_paid_ns) = (Some(step), true, 0);
+        Next::Call
+    }
+
     /// The time of `step` has passed. What it charges for blocking is paid already.
     pub(crate) fn paid_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
         if step == Step::JoinAll {
@@ -45,7 +55,10 @@ impl<S: TraceSink> Engine<'_, S> {
             return next;
         }
         let mut paid = std::mem::take(&mut self.shared(task).wake_paid_ns);
-        let next = self.object_step(cpu, task, step, true);
+        let next = match self.shared(task).wakes.is_empty() {
+            true => self.object_step(cpu, task, step, true),
+            false => self.wakes_on(cpu, task, step),
+        };
         if matches!(next, Next::Block(_)) {
             self.reads_clock_first(task);
             paid = self.charged_again(step);

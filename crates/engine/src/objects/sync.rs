@@ -25,16 +25,20 @@ impl<S: TraceSink> Engine<'_, S> {
         self.block_on(cpu, task, condvar, Some(Step::Lock { object: mutex }))
     }
 
-    /// Wakes at most `most` tasks that wait on a condition variable.
-    pub(super) fn signal(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, most: usize) -> Next {
-        if !self.objects.condvar(id).is_empty() {
+    /// Wakes a task that waits on a condition variable.
+    pub(super) fn signal(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Next {
+        if let Some(waiter) = self.objects.condvar(id).pop() {
             self.charge(task, self.costs.futex_call_ns());
-        }
-        for _ in 0..most {
-            let Some(waiter) = self.objects.condvar(id).pop() else { break };
             self.wake_waiter(cpu, task, waiter, false);
         }
         Next::Call
+    }
+
+    /// Wakes all tasks that wait on a condition variable.
+    pub(super) fn broadcast(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Next {
+        let condvar = self.objects.condvar(id);
+        let waiters = std::iter::from_fn(|| condvar.pop()).collect();
+        self.wake_each(cpu, task, Step::Broadcast { object: id }, waiters)
     }
 
     pub(super) fn barrier(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Next {
@@ -49,17 +53,77 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let waiters = std::mem::take(waiters);
         debug_assert!(!waiters.contains(&task), "task {task} waits at barrier {id} and comes");
-        self.wake_all(cpu, task, &waiters);
+        if !waiters.is_empty() {
+            self.charge(task, self.costs.futex_call_ns());
+        }
+        self.wake_in_one_call(cpu, task, Step::Barrier { object: id }, waiters)
+    }
+
+    /// `waker` goes on with `step`, in which it has yet to wake tasks.
+    pub(crate) fn wakes_on(&mut self, cpu: CpuId, waker: TaskId, step: Step) -> Next {
+        let waiters = std::mem::take(&mut self.shared(waker).wakes);
+        match step {
+            Step::Barrier { .. } => self.wake_in_one_call(cpu, waker, step, waiters),
+            _ => self.wake_first(cpu, waker, step, waiters),
+        }
+    }
+
+    /// Wakes `waiters` with one system call. In a kernel that is preempted at once, a waiter that
+    /// preempts `waker` does so before the next one is woken (`wake_up_q`).
+    fn wake_in_one_call(
+        &mut self,
+        cpu: CpuId,
+        waker: TaskId,
+        step: Step,
+        mut waiters: Vec<TaskId>,
+    ) -> Next {
+        let stops = self.costs.block_ns > 0 && self.cpus.kernel_mode.is_preemptible();
+        for next in 0..waiters.len() {
+            self.wake_waiter(cpu, waker, waiters[next], false);
+            if stops && self.core.rq(cpu).need_resched {
+                waiters.drain(..=next);
+                self.keeps_to_wake(waker, step, waiters, true);
+                break;
+            }
+        }
         Next::Call
     }
 
-    /// Wakes all waiters with one system call.
-    fn wake_all(&mut self, cpu: CpuId, waker: TaskId, waiters: &[TaskId]) {
-        if !waiters.is_empty() {
-            self.charge(waker, self.costs.futex_call_ns());
+    /// Wakes `waiters` with a system call for each, as the player does. Where calls take no time,
+    /// nothing happens between them.
+    fn wake_each(&mut self, cpu: CpuId, waker: TaskId, step: Step, waiters: Vec<TaskId>) -> Next {
+        if waiters.is_empty() {
+            return Next::Call;
+        }
+        self.charge(waker, self.costs.futex_call_ns());
+        if self.costs.block_ns > 0 {
+            return self.wake_first(cpu, waker, step, waiters);
         }
         for waiter in waiters {
-            self.wake_waiter(cpu, waker, *waiter, false);
+            self.wake_waiter(cpu, waker, waiter, false);
+        }
+        Next::Call
+    }
+
+    /// Wakes the first of `waiters`. The others follow, each with its own call.
+    fn wake_first(
+        &mut self,
+        cpu: CpuId,
+        waker: TaskId,
+        step: Step,
+        mut waiters: Vec<TaskId>,
+    ) -> Next {
+        let first = waiters.remove(0);
+        self.wake_waiter(cpu, waker, first, false);
+        self.keeps_to_wake(waker, step, waiters, false);
+        Next::Call
+    }
+
+    /// `waker` has yet to wake `waiters` in `step`; `is_paid`: in the call that it is in.
+    fn keeps_to_wake(&mut self, waker: TaskId, step: Step, waiters: Vec<TaskId>, is_paid: bool) {
+        if !waiters.is_empty() {
+            let shared = self.shared(waker);
+            (shared.pending, shared.is_paid, shared.wakes) = (Some(step), is_paid, waiters);
         }
     }
 
@@ -104,8 +168,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     pub(super) fn resume(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Next {
         let waiters = std::mem::take(self.event_waiters(id));
-        self.wake_all(cpu, task, &waiters);
-        Next::Call
+        self.wake_each(cpu, task, Step::Resume { object: id }, waiters)
     }
 
     fn event_waiters(&mut self, id: ObjectId) -> &mut Vec<TaskId> {
