@@ -83,8 +83,9 @@ pub(crate) struct Engine<'a, S> {
     pub tells_vruntime: bool,
     /// Whether the sink wants lengths of dispatch queues, and a class has some.
     pub tells_queues: bool,
-    /// Whether there is an observer or an agent, locks or exits cost time, or a class watches idle
-    /// CPUs. Most runs have none of these, so one test per reschedule suffices.
+    /// Whether there are an observer, an agent, or threads of the kernel, locks or exits cost time,
+    /// or a class watches idle CPUs. Most runs have none of these, so one test per reschedule
+    /// suffices.
     pub has_followers: bool,
     /// Whether a switch takes more than the plain cost from some tasks, or after some others.
     pub has_switch_costs: bool,
@@ -238,6 +239,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.searches.is_some()
             || self.walks.is_some()
             || self.jitter.is_some()
+            || self.threads.is_some()
             || self.costs.release_ns > 0
             || self.costs.release_deadline_ns > 0
             || self.stack.idle_watchers != 0;

@@ -472,6 +472,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if self.has_followers {
             self.launcher_comes(cpu, next);
+            self.reader_comes(next);
         }
     }
 

@@ -16,8 +16,8 @@ use schedlab_model::arrivals::Arrival;
 use schedlab_model::machine::{KernelThread, ThreadWakes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CgroupId, CgroupSpec, CpuId, Nanos, Op, Policy, SchedAttr, TaskId, TaskSpec, TraceSink,
-    Workload,
+    CgroupId, CgroupSpec, Costs, CpuId, Nanos, Op, Policy, SchedAttr, Step, TaskId, TaskSpec,
+    TraceSink, Workload,
 };
 use schedlab_sched::boundary::core::TaskState;
 
@@ -32,6 +32,8 @@ struct Visit {
     is_asked_again: bool,
     /// Whether the first of them is over: what RCU is to free from now on waits for further ones.
     has_begun: bool,
+    /// Whether a reader has delayed the end of the last one. Who locks later does not.
+    was_held: bool,
     /// Whether the memory of a task that has exited waits for the last of them.
     holds_memory: bool,
     /// Whether it is freed at the next tick.
@@ -58,6 +60,8 @@ pub(crate) struct Threads<'a> {
     /// By group; the root, which is never empty, is left out.
     populated: Vec<Populated>,
     awaited: Awaited,
+    /// The task that holds up a grace period until it goes on, and RCU's thread.
+    reader: Option<(TaskId, TaskId)>,
 }
 
 /// The task whose exit the launcher waits for.
@@ -136,6 +140,7 @@ impl<'a> Threads<'a> {
             visits: vec![Visit::default(); described.len()],
             populated: vec![Populated::default(); workload.cgroups.len()],
             awaited: Awaited::default(),
+            reader: None,
         })
     }
 
@@ -238,6 +243,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let (now, tick) = (self.core.now, self.next_tick());
         let (rcu_wakeup_ns, frees) = (self.costs.rcu_wakeup_ns, self.costs.rcu_free_ns > 0);
         let check_period_ns = self.core.check_period_ns;
+        let reader = self.preempted_reader(wakes);
         let visit = self.visit(number);
         visit.has_worked = !visit.has_worked;
         if visit.has_worked {
@@ -260,7 +266,15 @@ impl<S: TraceSink> Engine<'_, S> {
             ThreadWakes::Once { .. } | ThreadWakes::AtPopulated | ThreadWakes::AtAwaitedExit => {
                 None
             }
-            ThreadWakes::AfterExit { ticks } => {
+            ThreadWakes::AfterExit { .. }
+                if let Some(reader) = reader.filter(|_| !visit.was_held) =>
+            {
+                visit.was_held = true;
+                self.threads.as_mut().expect("there are threads").reader = Some((reader, task));
+                None
+            }
+            ThreadWakes::AfterExit { ticks, .. } => {
+                visit.was_held = false;
                 visit.nr_due = visit.nr_due.saturating_sub(1);
                 visit.has_begun = visit.nr_due > 0;
                 if visit.nr_due == 0 {
@@ -282,6 +296,33 @@ impl<S: TraceSink> Engine<'_, S> {
         self.reads_clock_first(task);
         self.tasks[task].waiting = Waiting::Event;
         Next::Block(TaskState::Sleeping)
+    }
+
+    /// A task that was preempted where it copies its memory for a fork, with the lock of a table of
+    /// pages and so as a reader for RCU.
+    fn preempted_reader(&self, wakes: ThreadWakes) -> Option<TaskId> {
+        let ThreadWakes::AfterExit { fork_unlocked_ns: Some(end_ns), .. } = wakes else {
+            return None;
+        };
+        let reads = |task: &TaskId| {
+            let exec = &self.tasks[*task];
+            let own = exec.shared.as_ref();
+            let forks = own.is_some_and(|own| matches!(own.pending, Some(Step::Fork { .. })));
+            forks && exec.overhead.saturating_add(exec.remaining) > end_ns
+        };
+        (0..self.core.tasks.len() as u32).map(TaskId).find(reads)
+    }
+
+    /// `task` comes to a CPU. If it holds up a grace period, it wakes RCU's thread as soon as it
+    /// has unlocked its memory.
+    #[inline]
+    pub(crate) fn reader_comes(&mut self, task: TaskId) {
+        let Some(threads) = &mut self.threads else { return };
+        if let Some((_, thread)) = threads.reader.take_if(|(reader, _)| *reader == task) {
+            let Costs { context_switch_ns, wakeup_ns, .. } = self.costs;
+            let after_ns = context_switch_ns.saturating_add(wakeup_ns);
+            self.clock.events.push(self.core.now.saturating_add(after_ns), Due::Wake(thread));
+        }
     }
 
     /// Exiting `task` tells `parent`, which may not wait for it.
@@ -321,7 +362,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(threads) = &self.threads else { return };
         for number in 0..threads.nr() {
             let Some(threads) = &self.threads else { return };
-            let ThreadWakes::AfterExit { ticks } = threads.described[number as usize].wakes else {
+            let ThreadWakes::AfterExit { ticks, .. } = threads.described[number as usize].wakes
+            else {
                 continue;
             };
             let tick = self.next_tick().saturating_add(self.costs.rcu_wakeup_ns);

@@ -19,7 +19,7 @@ fn periodic(first_ns: Nanos, period_ns: Nanos) -> KernelThread {
 }
 
 fn rcu() -> KernelThread {
-    let wakes = ThreadWakes::AfterExit { ticks: 2 };
+    let wakes = ThreadWakes::AfterExit { ticks: 2, fork_unlocked_ns: None };
     KernelThread { name: "rcu_preempt".into(), wakes, rt_priority: 0, run_ns: 30_000 }
 }
 
@@ -138,7 +138,8 @@ fn a_grace_period_serves_all_that_came_before_it() {
         let first = task("a", policy(Policy::Fifo, 3), burst(3 * MS));
         let second = task("b", policy(Policy::Fifo, 2), second);
         let hog = task("hog", policy(Policy::Idle, 0), burst(40 * MS));
-        let thread = KernelThread { wakes: ThreadWakes::AfterExit { ticks }, ..rcu() };
+        let wakes = ThreadWakes::AfterExit { ticks, fork_unlocked_ns: None };
+        let thread = KernelThread { wakes, ..rcu() };
         let found = timeline(&run(vec![first, second, hog], vec![thread], None));
         let visits = found.split(' ').filter_map(|turn| turn.strip_suffix('A'));
         visits.map(str::to_owned).collect::<Vec<_>>()
@@ -176,6 +177,32 @@ fn rcu_frees_at_the_tick_after_its_threads_last_visit() {
     let later = Costs { exit_rcu_ns: 900_000, ..exit };
     let found = turns(3 * MS, later);
     assert_eq!(found, "0B 5C 8.020000A 8.050000C 12.020000A 12.050000C 26.110000-");
+}
+
+/// A fork from 0.5 to 6.5 ms, which RCU's thread interrupts at 4 ms. If its memory is locked then,
+/// the grace period ends when the fork has gone on, and the thread comes twice.
+#[test]
+fn a_fork_that_is_preempted_delays_a_grace_period() {
+    let turns = |fork_unlocked_ns| {
+        let parent = ProgramBuilder::new().op(Op::Fork { task: 2 }).run(MS).build();
+        let tasks = vec![
+            task("short", policy(Policy::Fifo, 1), burst(500_000)),
+            task("parent", policy(Policy::Fifo, 1), parent),
+            TaskSpec { instances: 0, ..task("child", policy(Policy::Fifo, 1), burst(MS)) },
+        ];
+        let workload = Workload::new("threads", tasks);
+        let wakes = ThreadWakes::AfterExit { ticks: 1, fork_unlocked_ns };
+        let thread = KernelThread { wakes, rt_priority: 2, ..rcu() };
+        let mut case = Case::new(&workload, find("linux-7.2").expect("it is registered"), 1);
+        let costs = Costs { fork_ns: 6 * MS, wakeup_ns: 5_000, ..Costs::ZERO };
+        case.machine = Machine { threads: vec![thread], costs, ..case.machine };
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let once = "0B 0.500000C 4A 4.030000C 7.530000D 8A 8.030000D 8.560000-";
+    assert_eq!(turns(None), once);
+    assert_eq!(turns(Some(3 * MS)), once);
+    let twice = "0B 0.500000C 4A 4.030000C 4.035000A 4.065000C 7.560000D 8A 8.030000D 8.590000-";
+    assert_eq!(turns(Some(2 * MS)), twice);
 }
 
 /// Amounts of forked tasks come from the same random streams with and without threads.

@@ -39,6 +39,10 @@ pub enum ThreadWakes {
     AfterExit {
         /// Number of visits, >= 1, each at a tick.
         ticks: u32,
+        /// The end (ns) of a fork. A task that is preempted before it, copying its memory, holds
+        /// a lock of RCU's readers: the thread comes again when that task has gone on. `None`: no
+        /// fork delays a grace period.
+        fork_unlocked_ns: Option<Nanos>,
     },
     /// When a control group gets its first task, or has lost its last one (`cgroup_file_notify`): a
     /// worker tells who watches the group's cgroup.events. It wakes at once, but at the tick after
@@ -82,7 +86,7 @@ impl KernelThread {
                     self.run_ns
                 ))
             }
-            ThreadWakes::AfterExit { ticks: 0 } => wrong("it makes no visit".into()),
+            ThreadWakes::AfterExit { ticks: 0, .. } => wrong("it makes no visit".into()),
             _ => Ok(()),
         }
     }

@@ -200,6 +200,10 @@ pub struct ThreadTable {
     /// Number of visits after an exit, one at each tick.
     #[serde(default)]
     pub ticks_after_exit: Option<u32>,
+    /// With `ticks_after_exit`: it comes again after a visit that preempts a fork earlier than
+    /// this before its end (ns), when the fork goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork_unlocked_ns: Option<u64>,
     /// It checks for stalls of a sched_ext scheduler: from the last check before the run to time 0
     /// (ns).
     #[serde(default)]
@@ -531,7 +535,14 @@ impl ThreadTable {
                 ThreadWakes::Periodic { first_ns: first_ns.unwrap_or(period_ns), period_ns }
             }
             (None, Some(at_ns), (None, None), (false, false)) => ThreadWakes::Once { at_ns },
-            (None, None, (Some(ticks), None), (false, false)) => ThreadWakes::AfterExit { ticks },
+            (None, None, (Some(ticks), None), (false, false)) => {
+                let fork_unlocked_ns = self.fork_unlocked_ns;
+                ThreadWakes::AfterExit { ticks, fork_unlocked_ns }
+            }
+            _ if self.fork_unlocked_ns.is_some() => {
+                let text = "`fork_unlocked_ns` goes with `ticks_after_exit` only: leave it out";
+                return Err(wrong(text.into()));
+            }
             (None, None, (None, Some(after_ns)), (false, false)) => {
                 ThreadWakes::AtChecks { after_ns }
             }
