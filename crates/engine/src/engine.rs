@@ -389,7 +389,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 // In its own interrupt, which is part of it, a timer is started again
                 // for 18 of 21 us in a guest of 7.2, where a budget of SCHED_DEADLINE
                 // needs many.
-                self.pay_hrtick(cpu, self.costs.hrtick_ns * 3);
+                self.pay_hrtick(cpu, self.costs.hrtick_ns * 9 / 2);
             }
         }
         if let Some(cpu) = self.core.work.timer_ended.take() {

@@ -157,7 +157,9 @@ impl<S: TraceSink> Engine<'_, S> {
             0 => hrtick_resched_ns / 3,
             _ => Nanos::from(levels - 1).saturating_mul(tick_entity_ns),
         };
-        let more = if levels > 0 { more.saturating_add(self.load_period_ns(cpu)) } else { more };
+        let picked = self.cpus.timers[cpu.index()].picked;
+        let load_ns = self.load_period_ns(picked).saturating_mul(Nanos::from(levels));
+        let more = more.saturating_add(load_ns);
         let ns = if hrtick_resched_ns == 0 { 0 } else { hrtick_resched_ns.saturating_add(more) };
         if ns > 0 && self.core.rq(cpu).need_resched {
             self.resched_after(cpu, ns);
@@ -166,12 +168,11 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// What the update of the load average of the task on `cpu` takes more, because a period has
-    /// ended since its pick. Where periods begin on the clock of the kernel is not known here.
-    fn load_period_ns(&self, cpu: CpuId) -> Nanos {
+    /// What the update of a load average takes more because a period has ended after `since`. Where
+    /// periods begin on the clock of the kernel is not known here.
+    pub(crate) fn load_period_ns(&self, since: Nanos) -> Nanos {
         const PERIOD_NS: Nanos = 1 << 20;
-        let picked = self.cpus.timers[cpu.index()].picked;
-        match picked / PERIOD_NS == self.core.now / PERIOD_NS {
+        match since / PERIOD_NS == self.core.now / PERIOD_NS {
             true => 0,
             false => self.costs.load_period_ns,
         }

@@ -239,16 +239,16 @@ pub struct Costs {
     /// What a tick takes beyond `tick_ns` for a task of FIFO, RR or DEADLINE.
     pub tick_rt_ns: Nanos,
     /// Starting the timer that ends a slice (HRTICK), on the CPU of the task whose slice begins.
-    /// The slice counts after it and `context_switch_ns`.
+    /// The slice counts after it and, at a switch, `context_switch_ns`.
     pub hrtick_ns: Nanos,
     /// What the expiry of that timer takes from a fair task, without `hrtick_resched_ns`.
     pub hrtick_end_ns: Nanos,
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.
     pub hrtick_resched_ns: Nanos,
-    /// What the update of a task's load average takes more there if one of its periods has ended
-    /// since the task was picked: they are multiples of 2^20 ns. Tasks whose slices would be equal
-    /// differ by it.
+    /// What the update of a load average takes more there, at each level, if one of its periods has
+    /// ended since the task was picked: they are multiples of 2^20 ns. Tasks whose slices would be
+    /// equal differ by it. Half of it falls on the switch to a task that was preempted before.
     pub load_period_ns: Nanos,
     /// From the switch to a task whose group has used its quota (cpu.max) to its return to user
     /// mode, where it is throttled (Linux 6.18 on). 0: it is throttled when it is picked.

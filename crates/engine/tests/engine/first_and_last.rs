@@ -455,7 +455,7 @@ fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
     let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 6_000, ..Costs::ZERO }, None);
     let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
     assert_eq!(plain, "0A 6-");
-    assert_eq!(found, "0A 6.021000-");
+    assert_eq!(found, "0A 6.030000-");
 }
 
 /// The kernel charges a task only while it is queued (`update_curr_dl`).

@@ -92,12 +92,30 @@ impl Hrticks {
         self.cpus[cpu.index()].expires = None;
     }
 
-    /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
+    /// Starts the timer of `cpu`, where a task is picked, to expire after `delay`. The engine
+    /// passes `token` back. The kernel reads the clock behind the switch, as it sets the timer
+    /// (`hrtick_schedule_exit`).
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
+        let after_ns = core.hrtick_after_ns.saturating_add(core.hrtick_switch_ns);
+        self.start_after(after_ns, core, cpu, delay, token);
+    }
+
+    /// As [`Hrticks::start`], while the task of `cpu` goes on.
+    pub fn start_meanwhile(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
+        self.start_after(core.hrtick_after_ns, core, cpu, delay, token);
+    }
+
+    fn start_after(
+        &mut self,
+        after_ns: Nanos,
+        core: &mut Core,
+        cpu: CpuId,
+        delay: Nanos,
+        token: u64,
+    ) {
         // A stopped clock stops only what tasks are charged.
         let now = core.hrtimer_now();
-        // The kernel reads the clock as it sets the timer (`hrtick_schedule_exit`).
-        let begins = now.saturating_add(core.hrtick_after_ns);
+        let begins = now.saturating_add(after_ns);
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)

@@ -128,7 +128,8 @@ impl FairClass {
                 + core.work.leave_ns
         };
         if let Some(hrtick) = &mut self.hrtick {
-            Hrticks::start(hrtick, core, cpu, left.saturating_add(picks_ns), token(cpu));
+            let start = if runs { Hrticks::start_meanwhile } else { Hrticks::start };
+            start(hrtick, core, cpu, left.saturating_add(picks_ns), token(cpu));
         }
     }
 
