@@ -5,7 +5,7 @@ use super::Object;
 use crate::engine::Engine;
 use crate::step::Next;
 use schedlab_model::objects::SEM_VALUE_MAX;
-use schedlab_model::{CpuId, ObjectId, Step, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, ObjectId, Step, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     pub(super) fn wait(
@@ -68,8 +68,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Wakes `waiters` with one system call. In a kernel that is preempted at once, a waiter that
-    /// preempts `waker` does so before the next one is woken (`wake_up_q`).
+    /// Wakes `waiters` with one system call (`wake_up_q`). In a kernel that can be preempted there,
+    /// each wake-up takes its time before the next one, and a waiter with a full request to
+    /// reschedule comes between them. Left out: the time between them in other kernels.
     fn wake_in_one_call(
         &mut self,
         cpu: CpuId,
@@ -77,14 +78,15 @@ impl<S: TraceSink> Engine<'_, S> {
         step: Step,
         mut waiters: Vec<TaskId>,
     ) -> Next {
-        let stops = self.costs.block_ns > 0 && self.cpus.kernel_mode.is_preemptible();
-        for next in 0..waiters.len() {
-            self.wake_waiter(cpu, waker, waiters[next], false);
-            if stops && self.core.rq(cpu).need_resched {
-                waiters.drain(..=next);
-                self.keeps_to_wake(waker, step, waiters, true);
-                break;
-            }
+        let Costs { block_ns, wakeup_ns, .. } = self.costs;
+        let takes_time = block_ns > 0 && wakeup_ns > 0;
+        if takes_time && !waiters.is_empty() && self.cpus.kernel_mode.is_preemptible() {
+            self.wake_waiter(cpu, waker, waiters.remove(0), false);
+            self.keeps_to_wake(waker, step, waiters, true);
+            return Next::Call;
+        }
+        for waiter in waiters {
+            self.wake_waiter(cpu, waker, waiter, false);
         }
         Next::Call
     }

@@ -8,8 +8,8 @@ use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, Machine, MutexProtocol, Nanos, ObjectId,
-    ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, EventKind, Machine, MutexProtocol, Nanos,
+    ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -225,8 +225,9 @@ fn the_way_to_the_switch_is_not_charged_to_a_budget() {
     assert_eq!(found, "0A 1.020000- 1.970000A 2.070000-");
 }
 
-/// Turns of a fair task C that wakes two tasks, A and B, with `attr` by `op`.
-fn wakes_two(preempt: Preempt, op: &Op, waits: &Op, attr: SchedAttr) -> String {
+/// Turns of a fair task C that wakes two tasks, A and B, with `attr` by `op`, and the time (ns)
+/// between the two wake-ups.
+fn wakes_two(preempt: Preempt, op: &Op, waits: &Op, attr: SchedAttr) -> (String, Nanos) {
     let waiter = |name| task(name, attr, ProgramBuilder::new().op(waits.clone()).run(MS).build());
     let waker = ProgramBuilder::new().run(MS).op(op.clone()).run(MS).build();
     let waker = late(task("waker", nice(19), waker), MS);
@@ -236,23 +237,31 @@ fn wakes_two(preempt: Preempt, op: &Op, waits: &Op, attr: SchedAttr) -> String {
     let costs = Costs { block_ns: 1_000, futex_ns: 10_000, wakeup_ns: 5_000, ..Costs::ZERO };
     let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
     case.machine = Machine { costs, preempt, ..case.machine };
-    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let wakes = run.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Wakeup { waker: Some(_), .. } => Some(event.time_ns),
+        _ => None,
+    });
+    let wakes: Vec<Nanos> = wakes.collect();
+    (timeline(&run), wakes[1] - wakes[0])
 }
 
 /// One call opens a barrier. Real-time waiters preempt within it where a kernel can be preempted
-/// there, so C wakes the second when the first is done.
+/// there, so C wakes the second when the first is done. Fair ones wait for the end of the call.
 #[test]
 fn waiters_at_a_barrier_preempt_between_two_wake_ups() {
     let barrier = Op::Barrier { object: ObjectId(0) };
     let [rt, fair] = [policy(Policy::Fifo, 1), nice(0)];
     let turns = |preempt, attr| wakes_two(preempt, &barrier, &barrier, attr);
-    let found = turns(Preempt::Lazy, rt);
+    let (found, _) = turns(Preempt::Lazy, rt);
     let between = "1C 2.010000A 3.010000C 3.015000B 4.015000C 5.020000-";
     assert_eq!(found, format!("0A 0.011000B 0.022000- {between}"));
-    let found = turns(Preempt::Voluntary, rt);
+    let (found, apart_ns) = turns(Preempt::Voluntary, rt);
     assert_eq!(found, "0A 0.011000B 0.022000- 1C 2.010000A 3.010000B 4.010000C 5.020000-");
-    let found = turns(Preempt::Lazy, fair);
+    assert_eq!(apart_ns, 0);
+    let (found, apart_ns) = turns(Preempt::Lazy, fair);
     assert!(found.starts_with("0A 0.011000B 0.022000- 1C 2.020000A 3.020000B "), "{found}");
+    assert_eq!(apart_ns, 5_000);
 }
 
 /// Each waiter of an event is woken by its own call, so it preempts before the next one wakes.
@@ -261,7 +270,7 @@ fn waiters_for_an_event_preempt_between_two_calls() {
     let event = ObjectId(1);
     let (op, waits) = (Op::Resume { object: event }, Op::Suspend { object: event });
     for preempt in [Preempt::Lazy, Preempt::Voluntary] {
-        let turns = wakes_two(preempt, &op, &waits, policy(Policy::Fifo, 1));
+        let (turns, _) = wakes_two(preempt, &op, &waits, policy(Policy::Fifo, 1));
         let between = "1C 2.010000A 3.010000C 3.025000B 4.025000C 5.030000-";
         assert_eq!(turns, format!("0A 0.011000B 0.022000- {between}"), "{preempt:?}");
     }
