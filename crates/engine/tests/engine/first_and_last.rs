@@ -513,6 +513,20 @@ fn each_task_of_a_throttled_group_visits_its_cpu_once() {
     assert!(turns.contains("B 5.600000C 5.630000A 5.660000B 5.690000- "), "{turns}");
 }
 
+/// Their slices are long, so the quota of 5 ms is used up at the tick of 8 ms, within one. Under
+/// 7.2 the running task leaves then; before, all three visit the CPU, this one last.
+#[test]
+fn a_running_task_of_7_2_leaves_when_the_quota_is_used_up() {
+    let mut limited = limited_hogs(5, 20);
+    for task in &mut limited.tasks {
+        task.attr.slice_ns = Some(20 * MS);
+    }
+    let costs = Costs { throttle_ns: 30_000, ..Costs::ZERO };
+    let with = |scheduler| turns(scheduler, &limited, costs, Some(12 * MS));
+    assert_eq!(with("linux-7.1"), "0A 8B 8.030000C 8.060000A 8.090000-");
+    assert_eq!(with("linux-7.2"), "0A 8B 8.030000C 8.060000-");
+}
+
 /// A refill puts each throttled task back under 7.2, but the group's queue under 6.12. The next
 /// turn comes later; a task of another group that runs loses the time.
 #[test]

@@ -113,6 +113,8 @@ struct QueueState {
     limbo: Vec<u32>,
     /// Of the root's queue: the task that visits the CPU before it is throttled, and since when.
     visit: Option<(u32, Nanos)>,
+    /// Of the root's queue: the running task that is throttled when it returns to user mode.
+    leaves: Option<u32>,
 }
 
 /// What each queue of a group has after a write of its limit (tg_set_cfs_bandwidth). Below 1 ns, a
@@ -312,9 +314,46 @@ impl FairClass {
             return;
         }
         let slice = bw.slice;
-        if !bw.assign(core, group, q, slice) && runs {
-            core.resched_curr(cpu);
+        if bw.assign(core, group, q, slice) || !runs {
+            return;
         }
+        if !self.rules.throttles_when_charged {
+            core.resched_curr(cpu);
+        } else if self.throttle(core, q) {
+            self.leaves_on_return(core, cpu);
+        }
+    }
+
+    /// The running task of `cpu` leaves when it returns to user mode, if its group is throttled
+    /// (task_throttle_setup_work).
+    fn leaves_on_return(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(task) = core.rq(cpu).curr else { return };
+        let e = self.task_entity(task);
+        if self.rq(self.ent(e).cfs).curr == e && self.is_hierarchy_throttled(self.ent(e).cfs) {
+            self.bw().queues[cpu.index()].leaves = Some(e);
+            core.resched_curr_lazy(cpu);
+        }
+    }
+
+    /// `cpu` is to reschedule, which comes before what its running task does as it returns to user
+    /// mode (exit_to_user_mode_loop).
+    #[cold]
+    pub(super) fn reschedules_first(&mut self, cpu: u32) {
+        self.bw().queues[cpu as usize].leaves = None;
+    }
+
+    /// Throttles the running task of `cpu` if it was to leave, whichever is picked next, unless it
+    /// goes to sleep. Returns whether it did.
+    pub(super) fn leaves_now(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(e) = self.bw().queues[cpu.index()].leaves.take() else { return false };
+        let task = self.entity_task(e);
+        let stays = self.ent(e).on_rq && !self.ent(e).delayed;
+        let runs = core.rq(cpu).curr == Some(task) && stays;
+        let is_held = !core.task(task).is_exiting && self.is_hierarchy_throttled(self.ent(e).cfs);
+        if runs && is_held {
+            self.throttle_task(core, cpu, e);
+        }
+        runs && is_held
     }
 
     /// Throttles queue `q` if it has used up its time; returns whether it is throttled
@@ -406,7 +445,8 @@ impl FairClass {
         let bw = self.bw();
         let state = &mut bw.queues[q as usize];
         state.throttled = false;
-        let stood_for = core.now - state.throttled_at;
+        // A tick charges ahead.
+        let stood_for = core.now.saturating_sub(state.throttled_at);
         let pool = bw.pool(group);
         pool.stats.throttled_ns += stood_for;
         pool.throttled.retain(|other| *other != q);
@@ -641,7 +681,7 @@ impl FairClass {
     pub(super) fn stats_of(&self, now: Nanos, group: CgroupId) -> Option<BandwidthStats> {
         let bw = self.bandwidth.as_ref()?;
         let pool = bw.pools.get(group.index())?.as_ref()?;
-        let since = |q: &u32| now - bw.queues[*q as usize].throttled_at;
+        let since = |q: &u32| now.saturating_sub(bw.queues[*q as usize].throttled_at);
         let under_way: Nanos = pool.throttled.iter().map(since).sum();
         Some(BandwidthStats { throttled_ns: pool.stats.throttled_ns + under_way, ..pool.stats })
     }

@@ -83,6 +83,9 @@ impl FairClass {
         let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
         self.tick_levels(core, curr);
         core.resched_curr(cpu);
+        if self.bandwidth.is_some() {
+            self.reschedules_first(cpu.0);
+        }
         core.work.hrtick_ended = Some(cpu);
     }
 

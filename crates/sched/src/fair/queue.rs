@@ -82,7 +82,11 @@ impl FairClass {
             return;
         }
         if Self::ends_slice(self.rules.protection, rq, se, renewed) {
-            core.resched_curr_lazy(CpuId(rq.cpu));
+            let cpu = rq.cpu;
+            core.resched_curr_lazy(CpuId(cpu));
+            if self.bandwidth.is_some() {
+                self.reschedules_first(cpu);
+            }
             self.clear_buddies(curr);
         }
     }
@@ -595,7 +599,9 @@ impl FairClass {
     /// tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
-        if core.throttle_ns > 0 && self.bandwidth.is_some() && self.end_visit(core, cpu) {
+        if self.bandwidth.is_some()
+            && (self.leaves_now(core, cpu) || core.throttle_ns > 0 && self.end_visit(core, cpu))
+        {
             return false;
         }
         let task = self.entity_task(e);

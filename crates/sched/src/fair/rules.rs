@@ -176,6 +176,10 @@ pub struct Rules {
     pub hrtick: HrtickRule,
     /// Rule of bandwidth control.
     pub throttling: Throttling,
+    /// Whether a group is throttled when its time is charged, and the running task leaves as it
+    /// returns to user mode, unless it is to be rescheduled ("Unify cfs_rq throttling via
+    /// account_cfs_rq_runtime", May 2026; in 7.2.12, not in 7.0). Otherwise the next pick does it.
+    pub throttles_when_charged: bool,
     /// Whether the periods of bandwidth control begin at a random time (6.6 and later), instead of
     /// at multiples of the period.
     pub random_period_offset: bool,
@@ -211,6 +215,7 @@ impl Rules {
         counts_runnable_only: false,
         hrtick: HrtickRule::LINUX_6_1,
         throttling: Throttling::Queues,
+        throttles_when_charged: false,
         random_period_offset: false,
         balance: BalanceRules::LINUX_6_1,
         bug: None,
@@ -275,6 +280,7 @@ impl Rules {
     pub const LINUX_7_2: Self = Self {
         features: Features { hrtick: true, ..Self::LINUX_7_1.features },
         requeue_updates_curr: true,
+        throttles_when_charged: true,
         ..Self::LINUX_7_1
     };
 
