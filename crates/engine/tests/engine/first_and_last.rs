@@ -527,6 +527,32 @@ fn a_running_task_of_7_2_leaves_when_the_quota_is_used_up() {
     assert_eq!(with("linux-7.2"), "0A 8B 8.030000C 8.060000-");
 }
 
+/// A hog with 3 ms in 4 ms overruns to a tick, and the refill comes in the same interrupt, before
+/// it has left. Under 7.2 that pays its debt, but it is in debt again at once and waits for the
+/// next refill, so it gets half of the time. In 7.1 the pick finds the refill, and the hog goes on.
+#[test]
+fn a_refill_before_a_task_of_7_2_has_left_does_not_help_it() {
+    let mut limited = limited_hogs(3, 4);
+    limited.tasks.truncate(1);
+    let costs = Costs {
+        timer_delay_ns: 10_000,
+        tick_ns: 20_000,
+        tick_resched_ns: 20_000,
+        clock_lead_ns: 15_000,
+        throttle_ns: 40_000,
+        ..Costs::ZERO
+    };
+    let with = |scheduler: &str| {
+        let mut case = Case::new(&limited, find(scheduler).expect("it is registered"), 1);
+        case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+        case.until_ns = Some(22 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(with("linux-7.1"), "0A 4.038000- 8.010000A 16.038000- 20.010000A");
+    let half = "0A 4.038000- 8.010000A 12.038000- 16.010000A 20.038000-";
+    assert_eq!(with("linux-7.2"), half);
+}
+
 /// A refill puts each throttled task back under 7.2, but the group's queue under 6.12. The next
 /// turn comes later; a task of another group that runs loses the time.
 #[test]

@@ -318,6 +318,9 @@ impl FairClass {
             return;
         }
         if !self.rules.throttles_when_charged {
+            // It is picked again, and leaves.
+            let by_task = self.rules.throttling == Throttling::Tasks;
+            core.work.leaves_itself = by_task && self.rq(q).h_nr_queued == 1;
             core.resched_curr(cpu);
         } else if self.throttle(core, q) {
             self.leaves_on_return(core, cpu);
@@ -331,6 +334,7 @@ impl FairClass {
         let e = self.task_entity(task);
         if self.rq(self.ent(e).cfs).curr == e && self.is_hierarchy_throttled(self.ent(e).cfs) {
             self.bw().queues[cpu.index()].leaves = Some(e);
+            core.work.leaves_itself = true;
             core.resched_curr_lazy(cpu);
         }
     }
@@ -527,12 +531,23 @@ impl FairClass {
             let amount = pool.runtime.min((least - *remaining) as u64);
             pool.runtime -= amount;
             *remaining += amount as i64;
-            if *remaining >= least {
-                let remaining = *remaining;
+            if *remaining >= least && !self.spends_at_once(core, q, least) {
+                let remaining = self.bw().queues[q as usize].remaining;
                 self.note_unthrottled(q, remaining);
                 self.unthrottle(core, q);
             }
         }
+    }
+
+    /// Whether queue `q`, whose debt has been paid, is in debt again, since its task has yet to
+    /// leave the CPU and is charged up to now. It then stays throttled to the next refill
+    /// (`unthrottle_cfs_rq` of 7.2).
+    fn spends_at_once(&mut self, core: &mut Core, q: u32, least: i64) -> bool {
+        if !self.rules.throttles_when_charged || self.rq(q).curr == NIL {
+            return false;
+        }
+        self.update_curr_ahead(core, q);
+        self.bw().queues[q as usize].remaining < least
     }
 
     /// Handles a timer of a group.
