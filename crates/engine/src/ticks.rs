@@ -50,7 +50,6 @@ impl<S: TraceSink> Engine<'_, S> {
             let watched = self.watch.is_some();
             let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
             let (class, core) = self.class(self.core.task(curr).class);
-            core.work.leaves_itself = false;
             class.task_tick(core, cpu, curr);
             for index in 0..self.stack.len() {
                 let (class, core) = self.class(index);

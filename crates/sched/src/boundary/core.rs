@@ -223,7 +223,8 @@ pub struct Work {
     pub unthrottled_levels: u32,
     /// Whether the picked task is throttled at its return to user mode.
     pub is_visit: bool,
-    /// Whether a tick has used up the time of a group whose running task leaves by itself.
+    /// Whether the time of a group is used up and its running task leaves by itself: at a tick, or
+    /// since the last pick.
     pub leaves_itself: bool,
     /// CPU time (ns) of a task that goes to sleep since the clock of its CPU was updated
     /// (`update_rq_clock` in `__schedule`).

@@ -63,9 +63,25 @@ impl FairClass {
     #[inline(never)]
     fn account_curr(&mut self, core: &mut Core, q: u32, curr: u32) {
         if self.bandwidth.is_some() {
-            let delta = core.now - self.ent(curr).exec_start;
-            self.charge_runtime(core, q, delta);
+            self.account_limited(core, q, curr);
+        } else {
+            self.account_time(core, q, curr);
         }
+    }
+
+    /// As `account_curr`, where groups are limited.
+    #[cold]
+    fn account_limited(&mut self, core: &mut Core, q: u32, curr: u32) {
+        let delta = core.now - self.ent(curr).exec_start;
+        self.charge_runtime(core, q, delta);
+        if self.account_time(core, q, curr) {
+            self.reschedules_first(self.cfs[q as usize].cpu);
+        }
+    }
+
+    /// Accounts `curr` of queue `q`; returns whether its slice has ended.
+    #[inline(always)]
+    fn account_time(&mut self, core: &mut Core, q: u32, curr: u32) -> bool {
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[curr as usize];
         let delta = core.now - se.exec_start;
@@ -79,16 +95,14 @@ impl FairClass {
             if self.rules.has(FairBug::LoneRescheduled) {
                 self.end_lone_slice(core, q, renewed);
             }
-            return;
+            return false;
         }
-        if Self::ends_slice(self.rules.protection, rq, se, renewed) {
-            let cpu = rq.cpu;
-            core.resched_curr_lazy(CpuId(cpu));
-            if self.bandwidth.is_some() {
-                self.reschedules_first(cpu);
-            }
+        let ends = Self::ends_slice(self.rules.protection, rq, se, renewed);
+        if ends {
+            core.resched_curr_lazy(CpuId(rq.cpu));
             self.clear_buddies(curr);
         }
+        ends
     }
 
     /// Whether running `se` of `rq` should give way, now that it has been charged; `renewed`: its
@@ -599,10 +613,11 @@ impl FairClass {
     /// tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
-        if self.bandwidth.is_some()
-            && (self.leaves_now(core, cpu) || core.throttle_ns > 0 && self.end_visit(core, cpu))
-        {
-            return false;
+        if self.bandwidth.is_some() {
+            core.work.leaves_itself = false;
+            if self.leaves_now(core, cpu) || core.throttle_ns > 0 && self.end_visit(core, cpu) {
+                return false;
+            }
         }
         let task = self.entity_task(e);
         if self.is_hierarchy_throttled(q) && !core.task(task).is_exiting {
