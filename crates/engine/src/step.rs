@@ -406,10 +406,11 @@ impl<S: TraceSink> Engine<'_, S> {
         self.call_first(task, ns, Step::Exit)
     }
 
-    /// The parts of an exit that no task preempts, or that follow the parent's wake-up.
+    /// The parts of an exit from the one on that no task preempts, or from the parent's wake-up.
     fn exit_last_ns(&self) -> Nanos {
-        let held_ns = self.held_ns(self.costs.exit_held_ns);
-        self.costs.exit_after_ns.saturating_add(held_ns)
+        let Costs { exit_held_ns, exit_freed_ns, exit_after_ns, .. } = self.costs;
+        let held_ns = self.held_ns(exit_held_ns.saturating_add(exit_freed_ns));
+        exit_after_ns.saturating_add(held_ns)
     }
 
     /// The length of a part of a call in which no task preempts, which takes `ns` in a kernel that
@@ -432,6 +433,21 @@ impl<S: TraceSink> Engine<'_, S> {
         std::mem::take(&mut self.shared(task).has_no_point)
     }
 
+    /// The next part (ns) of the exit of `task` before its parent wakes: the one in which no task
+    /// preempts it, or what follows it.
+    fn exit_part(&mut self, task: TaskId) -> Option<Nanos> {
+        let held_ns = self.held_ns(self.costs.exit_held_ns);
+        if held_ns == 0 || self.shared(task).has_freed {
+            return None;
+        }
+        if self.leaves_held_part(task) {
+            self.shared(task).has_freed = true;
+            return Some(self.costs.exit_freed_ns).filter(|ns| *ns > 0);
+        }
+        self.shared(task).has_no_point = true;
+        Some(held_ns)
+    }
+
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         let rcu_ns = self.costs.exit_rcu_ns.saturating_sub(self.exit_last_ns());
@@ -440,10 +456,8 @@ impl<S: TraceSink> Engine<'_, S> {
             return self.call_first(task, rcu_ns, Step::Exit);
         }
         if self.costs.exit_after_ns > 0 && !self.shared(task).has_left {
-            let held_ns = self.held_ns(self.costs.exit_held_ns);
-            if held_ns > 0 && !self.leaves_held_part(task) {
-                self.shared(task).has_no_point = true;
-                return self.call_first(task, held_ns, Step::Exit);
+            if let Some(ns) = self.exit_part(task) {
+                return self.call_first(task, ns, Step::Exit);
             }
             if self.stack.group_moves_resched
                 && self.cpus.kernel_mode.is_preemptible()

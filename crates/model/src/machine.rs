@@ -284,31 +284,28 @@ pub struct Costs {
     pub bpf_kinsn_ns: Nanos,
     /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
-    /// What the first fork of a task takes in addition to `fork_ns` (page faults of memory that it
-    /// shares with its children).
+    /// What the first fork of a task takes in addition to `fork_ns` (page faults of shared memory).
     pub first_fork_ns: Nanos,
-    /// What a parent takes when it continues after a fork, in user mode: page faults, which copy
-    /// pages that it shares with its child.
+    /// What a parent takes when it continues after a fork, in user mode: it copies shared pages.
     pub fork_after_ns: Nanos,
     /// The part of `fork_after_ns` that the child takes instead if it runs before that.
     pub fork_copy_ns: Nanos,
     /// What a parent takes more than `fork_after_ns`, and its child less than `child_start_ns`, if
     /// the parent is switched out in the fork or after it, and runs again before the child.
     pub fork_switch_ns: Nanos,
-    /// What a fork takes in addition to `fork_ns` if the kernel has no stack of an ended task for
-    /// the child.
+    /// What a fork takes in addition if the kernel has no stack of an ended task for the child.
     pub fork_stack_ns: Nanos,
     /// What a fork takes in addition in a run with control groups: more pages to share.
     pub fork_groups_ns: Nanos,
     /// What a parent that writes to the file of a group after a fork takes more, and its child
     /// less, if the child has not run: pages of the heap.
     pub fork_heap_ns: Nanos,
-    /// The first part of `fork_ns`, in which a kernel that is not preemptible passes no point at
-    /// which it might sleep.
+    /// The first part of `fork_ns`, in which a kernel that is not preemptible cannot switch.
     pub fork_held_ns: Nanos,
-    /// The part of `exit_ns` just before `exit_after_ns`. A kernel that is not preemptible passes
-    /// no point there at which it might sleep.
+    /// The part of `exit_ns` just before `exit_freed_ns`, in which such a kernel cannot switch.
     pub exit_held_ns: Nanos,
+    /// The part of `exit_ns` between that and `exit_after_ns`.
+    pub exit_freed_ns: Nanos,
     /// The last part of `exit_ns`, before which the task hands its first memory to RCU.
     pub exit_rcu_ns: Nanos,
     /// From a tick to the wake-up of RCU's thread, in the softirq after it. Meanwhile the running
@@ -508,6 +505,7 @@ names_of_costs! {
     fork_heap_ns,
     fork_held_ns,
     exit_held_ns,
+    exit_freed_ns,
     exit_rcu_ns,
     rcu_wakeup_ns,
     rcu_free_ns,
@@ -629,6 +627,7 @@ impl Costs {
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
+        exit_freed_ns: 0,
         exit_rcu_ns: 0,
         rcu_wakeup_ns: 0,
         rcu_free_ns: 0,
@@ -740,6 +739,7 @@ impl Costs {
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
+        exit_freed_ns: 0,
         exit_rcu_ns: 0,
         rcu_wakeup_ns: 0,
         rcu_free_ns: 0,

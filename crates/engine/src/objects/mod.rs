@@ -98,6 +98,8 @@ pub(crate) struct Shared {
     pub heap_child: Option<TaskId>,
     /// It is in a part of a call in which it passes no point at which it might sleep.
     pub has_no_point: bool,
+    /// It is exiting, and can be preempted again in a kernel that is not preemptible.
+    pub has_freed: bool,
     /// It is exiting, and has left its autogroup.
     pub has_left_group: bool,
     /// It is exiting, and its parent knows.

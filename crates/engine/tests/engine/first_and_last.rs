@@ -292,7 +292,7 @@ fn forks_and_exits_hold_tasks_back_in_kernels_that_are_not_preemptible() {
         exit_after_ns: 20_000,
         ..Costs::ZERO
     };
-    let late_ns = |preempt, wakes_ns: u64| {
+    let late_with = |costs: Costs, preempt, wakes_ns: u64| {
         let wakes = ProgramBuilder::new().sleep(wakes_ns).run(100_000).build();
         let other = task("other", policy(Policy::Fifo, 2), wakes);
         let parent = task("parent", policy(Policy::Fifo, 1), parent.clone());
@@ -303,11 +303,16 @@ fn forks_and_exits_hold_tasks_back_in_kernels_that_are_not_preemptible() {
         let at = turns.split(' ').nth(2).expect("it runs").trim_end_matches('B').parse::<f64>();
         (at.expect("a time") * 1e6).round() as u64 - wakes_ns
     };
+    let late_ns = |preempt, wakes_ns| late_with(costs, preempt, wakes_ns);
     // At most the distance to the next point follows.
     assert!((200_000..204_000).contains(&late_ns(Preempt::Voluntary, 100_000)));
     assert!(late_ns(Preempt::Voluntary, 400_000) < 3_000);
     // The parent exits from 3 to 4 ms.
     assert!((100_000..104_000).contains(&late_ns(Preempt::Voluntary, 3_900_000)));
+    // The task that exits can be preempted again after it has freed memory.
+    let freed = Costs { exit_freed_ns: 300_000, ..costs };
+    assert!((80_000..84_000).contains(&late_with(freed, Preempt::Voluntary, 3_600_000)));
+    assert!(late_with(freed, Preempt::Voluntary, 3_800_000) < 3_000);
     assert_eq!(late_ns(Preempt::Full, 100_000), 0);
     assert_eq!(late_ns(Preempt::Full, 3_900_000), 0);
 }

@@ -241,7 +241,9 @@ fn why_missing(name: &str) -> &'static str {
             "no program is there between a tick and the switch that it asks for"
         }
         "fork_stack_ns" => "no program can tell which stacks its kernel keeps",
-        "fork_held_ns" | "exit_held_ns" => "no program can tell where its kernel may not preempt",
+        "fork_held_ns" | "exit_held_ns" | "exit_freed_ns" => {
+            "no program can tell where its kernel may not preempt"
+        }
         "exit_rcu_ns" | "rcu_wakeup_ns" | "rcu_free_ns" => "no program can tell what RCU does",
         "join_ns" | "reap_ns" => "it depends on how the program waits",
         "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns"
@@ -312,7 +314,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 94] = [
+    const NEVER_MEASURED: [&str; 95] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
@@ -361,6 +363,7 @@ mod tests {
         "semaphore_ns",
         "fork_held_ns",
         "exit_held_ns",
+        "exit_freed_ns",
         "exit_rcu_ns",
         "rcu_wakeup_ns",
         "rcu_free_ns",
