@@ -47,18 +47,10 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
             }
-            let watched = self.watch.is_some();
-            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
-            let (class, core) = self.class(self.core.task(curr).class);
-            class.task_tick(core, cpu, curr);
-            for index in 0..self.stack.len() {
-                let (class, core) = self.class(index);
-                class.tick_balance(core, cpu);
-            }
-            self.interrupt_returns(cpu);
-            self.drain();
-            if watched {
-                self.note_tick(cpu, curr, before);
+            if self.watch.is_some() {
+                self.watched_tick(cpu, curr);
+            } else {
+                self.tick_classes(cpu, curr);
             }
             if self.tells_vruntime {
                 self.tell_vruntime(curr);
@@ -67,6 +59,27 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.end_tick(cpu, levels_ns);
             }
         }
+    }
+
+    /// The classes have their part of a tick of `cpu`, on which `curr` runs.
+    #[inline(always)]
+    fn tick_classes(&mut self, cpu: CpuId, curr: TaskId) {
+        let (class, core) = self.class(self.core.task(curr).class);
+        class.task_tick(core, cpu, curr);
+        for index in 0..self.stack.len() {
+            let (class, core) = self.class(index);
+            class.tick_balance(core, cpu);
+        }
+        self.interrupt_returns(cpu);
+        self.drain();
+    }
+
+    /// The same in a run that is watched, which notes what becomes of the numbers of `curr`.
+    #[cold]
+    fn watched_tick(&mut self, cpu: CpuId, curr: TaskId) {
+        let before = self.numbers_of(cpu, curr);
+        self.tick_classes(cpu, curr);
+        self.note_tick(cpu, curr, before);
     }
 
     /// A tick of `cpu` ends: it has taken the groups of its task `levels_ns`.
