@@ -74,7 +74,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.drain();
     }
 
-    /// The same in a run that is watched, which notes what becomes of the numbers of `curr`.
+    /// The same in a run that is watched. It records the numbers of `curr` before and after.
     #[cold]
     fn watched_tick(&mut self, cpu: CpuId, curr: TaskId) {
         let before = self.numbers_of(cpu, curr);

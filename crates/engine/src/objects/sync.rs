@@ -64,7 +64,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let waiters = std::mem::take(&mut self.shared(waker).wakes);
         match step {
             Step::Barrier { .. } => self.wake_in_one_call(cpu, waker, step, waiters),
-            _ => self.wake_first(cpu, waker, step, waiters),
+            _ => self.wake_first(cpu, waker, step, waiters, false),
         }
     }
 
@@ -76,19 +76,14 @@ impl<S: TraceSink> Engine<'_, S> {
         cpu: CpuId,
         waker: TaskId,
         step: Step,
-        mut waiters: Vec<TaskId>,
+        waiters: Vec<TaskId>,
     ) -> Next {
         let Costs { block_ns, wakeup_ns, .. } = self.costs;
         let takes_time = block_ns > 0 && wakeup_ns > 0;
         if takes_time && !waiters.is_empty() && self.cpus.kernel_mode.is_preemptible() {
-            self.wake_waiter(cpu, waker, waiters.remove(0), false);
-            self.keeps_to_wake(waker, step, waiters, true);
-            return Next::Call;
+            return self.wake_first(cpu, waker, step, waiters, true);
         }
-        for waiter in waiters {
-            self.wake_waiter(cpu, waker, waiter, false);
-        }
-        Next::Call
+        self.wake_all(cpu, waker, waiters)
     }
 
     /// Wakes `waiters` with a system call for each, as the player does. Where calls take no time,
@@ -99,25 +94,32 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.charge(waker, self.costs.futex_call_ns());
         if self.costs.block_ns > 0 {
-            return self.wake_first(cpu, waker, step, waiters);
+            return self.wake_first(cpu, waker, step, waiters, false);
         }
+        self.wake_all(cpu, waker, waiters)
+    }
+
+    /// Wakes `waiters`. Nothing happens between them.
+    fn wake_all(&mut self, cpu: CpuId, waker: TaskId, waiters: Vec<TaskId>) -> Next {
         for waiter in waiters {
             self.wake_waiter(cpu, waker, waiter, false);
         }
         Next::Call
     }
 
-    /// Wakes the first of `waiters`. The others follow, each with its own call.
+    /// Wakes the first of `waiters`. The others follow, each with its own call, or in this one if
+    /// it `is_paid`.
     fn wake_first(
         &mut self,
         cpu: CpuId,
         waker: TaskId,
         step: Step,
         mut waiters: Vec<TaskId>,
+        is_paid: bool,
     ) -> Next {
         let first = waiters.remove(0);
         self.wake_waiter(cpu, waker, first, false);
-        self.keeps_to_wake(waker, step, waiters, false);
+        self.keeps_to_wake(waker, step, waiters, is_paid);
         Next::Call
     }
 
