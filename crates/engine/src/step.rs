@@ -409,8 +409,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The parts of an exit from the one on that no task preempts, or from the parent's wake-up.
     fn exit_last_ns(&self) -> Nanos {
         let Costs { exit_held_ns, exit_freed_ns, exit_after_ns, .. } = self.costs;
-        let held_ns = self.held_ns(exit_held_ns.saturating_add(exit_freed_ns));
-        exit_after_ns.saturating_add(held_ns)
+        match self.held_ns(exit_held_ns) {
+            0 => exit_after_ns,
+            ns => exit_after_ns.saturating_add(ns).saturating_add(exit_freed_ns),
+        }
     }
 
     /// The length of a part of a call in which no task preempts, which takes `ns` in a kernel that

@@ -317,6 +317,20 @@ fn forks_and_exits_hold_tasks_back_in_kernels_that_are_not_preemptible() {
     assert_eq!(late_ns(Preempt::Full, 3_900_000), 0);
 }
 
+/// An exit takes as long, whatever its parts are.
+#[test]
+fn the_parts_of_an_exit_are_within_it() {
+    let workload = Workload::new("exit", vec![task("a", policy(Policy::Fifo, 1), burst(MS))]);
+    for (exit_held_ns, exit_freed_ns) in [(0, 0), (0, 300_000), (200_000, 0), (200_000, 300_000)] {
+        let exit = Costs { exit_ns: MS, exit_after_ns: 20_000, ..Costs::ZERO };
+        let costs = Costs { exit_held_ns, exit_freed_ns, ..exit };
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, preempt: Preempt::Voluntary, ..case.machine };
+        let found = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
+        assert_eq!(found, "0A 2-", "{exit_held_ns} {exit_freed_ns}");
+    }
+}
+
 #[test]
 fn a_futex_takes_more_than_a_system_call() {
     let object = ObjectId(0);
