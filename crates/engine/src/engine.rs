@@ -255,6 +255,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || costs.queue_entity_ns > 0
             || costs.wakeup_switch_ns > 0
             || costs.hrtick_ns > 0
+            || costs.switch_closed_ns > 0
             || self.core.bpf_kinsn_ns > 0
             || self.core.throttle_ns > 0;
         if self.watch.is_some() {

@@ -514,7 +514,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.work.bpf_insns > 0 {
             self.lose_class_cost(cpu);
         }
-        if self.costs.load_period_ns > 0 {
+        if self.costs.load_period_ns | self.costs.switch_closed_ns > 0 {
             self.cpus.timers[cpu.index()].picked = self.core.now;
         }
         if self.costs.hrtick_ns > 0 {

@@ -17,8 +17,8 @@ use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
 pub(crate) struct TimerInterrupt {
     /// When it is done with its last wake-up so far. A timer that expires before is next.
     until: Nanos,
-    /// When the running task was picked. Kept only if [`schedlab_model::Costs::load_period_ns`]
-    /// needs it.
+    /// When the running task was picked. Kept only if [`Costs::load_period_ns`] or
+    /// [`Costs::switch_closed_ns`] needs it.
     pub(crate) picked: Nanos,
     /// Time by which it puts off the switch that the CPU was asked for.
     delay_ns: Nanos,
@@ -55,6 +55,34 @@ impl<S: TraceSink> Engine<'_, S> {
         if waits {
             let at = self.core.now.saturating_add(tick_ns - since_ns as Nanos);
             self.clock.events.push(at, due);
+        }
+        waits
+    }
+
+    /// Whether `due`, a timer of `cpu` that wakes a task, expires around the last switch: it comes
+    /// when interrupts are enabled again.
+    #[inline]
+    pub(crate) fn waits_for_switch(&mut self, cpu: CpuId, due: Due) -> bool {
+        self.costs.switch_closed_ns > 0 && !self.wakes_thread(due) && self.finds_switch(cpu, due)
+    }
+
+    /// Whether `due` wakes a thread of the kernel, which no timer interrupt does.
+    fn wakes_thread(&self, due: Due) -> bool {
+        let nr_threads = self.threads.as_ref().map_or(0, |threads| threads.nr());
+        matches!(due, Due::Wake(task) if task.0 < nr_threads)
+    }
+
+    #[inline(never)]
+    fn finds_switch(&mut self, cpu: CpuId, due: Due) -> bool {
+        let rq = self.core.rq(cpu);
+        let switched = match rq.curr {
+            Some(_) => self.cpus.timers[cpu.index()].picked,
+            None => rq.idle_since,
+        };
+        let open = switched.saturating_add(self.costs.switch_closed_ns);
+        let waits = self.core.now < open && switched > 0;
+        if waits {
+            self.clock.events.push(open, due);
         }
         waits
     }

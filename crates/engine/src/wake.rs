@@ -32,7 +32,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let this_cpu = self.set_up_on(&cpus);
         if self.tasks.release_ns(index) > 0
-            && (self.waits_for_tick(this_cpu, 0, Due::Release(index))
+            && (self.waits_for_switch(this_cpu, Due::Release(index))
+                || self.waits_for_tick(this_cpu, 0, Due::Release(index))
                 || self.is_in_timer(this_cpu, Due::Release(index)))
         {
             return;
@@ -294,7 +295,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let this_cpu = self.core.task(task).cpu;
         let earlier_ns = self.earlier_ns(task);
-        if self.waits_for_tick(this_cpu, earlier_ns, Due::Wake(task))
+        if self.waits_for_switch(this_cpu, Due::Wake(task))
+            || self.waits_for_tick(this_cpu, earlier_ns, Due::Wake(task))
             || self.is_in_timer(this_cpu, Due::Wake(task))
         {
             return;
@@ -366,7 +368,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.work.put_is_paid = put_ns > 0;
             later_ns = check_ns.saturating_add(put_ns).saturating_add(queued_ns / 2);
         } else {
-            taken_ns = taken_ns.saturating_add(self.costs.timer_wakeup_ns);
+            let is_rt = self.core.task(task).attr.policy.is_rt();
+            let rt_ns = if is_rt { self.costs.timer_wakeup_rt_ns } else { 0 };
+            taken_ns = taken_ns.saturating_add(self.costs.timer_wakeup_ns).saturating_add(rt_ns);
         }
         self.extend_burst(cpu, taken_ns);
         later_ns

@@ -165,8 +165,13 @@ pub struct Costs {
     /// Entry and return of an interrupt. A tick and a timer of its CPU wait for each other, and
     /// what finds an interrupt in progress is spared this.
     pub interrupt_entry_ns: Nanos,
+    /// After a switch: interrupts are disabled around it, so a timer that would wake a task of the
+    /// CPU in this time does so at its end.
+    pub switch_closed_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
+    /// What a timer's wake-up of a real-time task that does not preempt takes in addition.
+    pub timer_wakeup_rt_ns: Nanos,
     /// What comparing a fair task that a timer wakes with a running fair task takes.
     pub preempt_check_ns: Nanos,
     /// A timer of a class, such as that which renews the budget of a SCHED_DEADLINE task, taken
@@ -314,11 +319,15 @@ pub struct Costs {
     /// Freeing what a task that has ended leaves, in the softirq of the tick after the last visit
     /// of RCU's thread: time of the running task.
     pub rcu_free_ns: Nanos,
-    /// Waiting for children: what the call takes in addition to `syscall_ns`.
+    /// Waiting for children: what a call that sleeps takes in addition to `syscall_ns`.
     pub join_ns: Nanos,
     /// What a task that slept in a wait for children takes when it is woken, until it continues:
     /// releasing the child.
     pub reap_ns: Nanos,
+    /// The part of `reap_ns` that comes after the last child.
+    pub reap_last_ns: Nanos,
+    /// What a wait for children takes for each child that has exited before its turn.
+    pub join_child_ns: Nanos,
     /// Start of a task that no other one forked, from its release until its program begins, on the
     /// CPU that runs it first.
     pub task_start_ns: Nanos,
@@ -454,7 +463,9 @@ names_of_costs! {
     timer_rt_ns,
     timer_absolute_ns,
     interrupt_entry_ns,
+    switch_closed_ns,
     timer_fair_ns,
+    timer_wakeup_rt_ns,
     preempt_check_ns,
     class_timer_ns,
     wakeup_switch_ns,
@@ -511,6 +522,8 @@ names_of_costs! {
     rcu_free_ns,
     join_ns,
     reap_ns,
+    reap_last_ns,
+    join_child_ns,
     task_start_ns,
     release_ns,
     release_deadline_ns,
@@ -576,7 +589,9 @@ impl Costs {
         timer_rt_ns: 0,
         timer_absolute_ns: 0,
         interrupt_entry_ns: 0,
+        switch_closed_ns: 0,
         timer_fair_ns: 0,
+        timer_wakeup_rt_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
         wakeup_switch_ns: 0,
@@ -633,6 +648,8 @@ impl Costs {
         rcu_free_ns: 0,
         join_ns: 0,
         reap_ns: 0,
+        reap_last_ns: 0,
+        join_child_ns: 0,
         task_start_ns: 0,
         release_ns: 0,
         release_deadline_ns: 0,

@@ -443,6 +443,38 @@ fn a_tick_and_a_timer_wait_for_each_other() {
     assert_eq!(after_expiry_us(7_980), 16);
 }
 
+/// When a second task of FIFO runs whose timer expires `after_us` after a first one has gone to
+/// sleep: us after that. A fair task is busy meanwhile.
+fn after_switch_us(after_us: i64) -> u64 {
+    let first = ProgramBuilder::new().run(MS).sleep(5 * MS).build();
+    let second = ProgramBuilder::new().run(MS).build();
+    let release_ns = Amount::Constant((MS as i64 + after_us * 1_000) as Nanos);
+    let second = TaskSpec { release_ns, ..task("second", policy(Policy::Fifo, 1), second) };
+    let costs = Costs { switch_closed_ns: 15_000, ..Costs::ZERO };
+    let tasks = vec![
+        task("first", policy(Policy::Fifo, 1), first),
+        task("hog", nice(0), endless()),
+        second,
+    ];
+    let found = run(tasks, costs, 4 * MS);
+    let is_second = |event: &&schedlab_model::Event| {
+        matches!(event.kind, EventKind::Switch { next: Some(TaskId(2)), .. })
+    };
+    let start = found.trace.events.iter().find(is_second).expect("it runs");
+    (start.time_ns - MS) / 1_000
+}
+
+/// Interrupts are disabled around a switch. In guests of 7.2 a timer that expires then wakes its
+/// task 16 us after the switch; one that expires before has its task picked by that switch.
+#[test]
+fn a_timer_waits_until_a_switch_is_over() {
+    assert_eq!(after_switch_us(-1), 0);
+    assert_eq!(after_switch_us(1), 15);
+    assert_eq!(after_switch_us(14), 15);
+    assert_eq!(after_switch_us(15), 15);
+    assert_eq!(after_switch_us(16), 16);
+}
+
 /// A wake-up that asks for a lazy switch leaves the clock of the CPU running, and so does a second
 /// one by the same timer interrupt. The running task is charged until the switch. In guests of 7.2
 /// that makes its next turn 20 us shorter.
