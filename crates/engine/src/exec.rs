@@ -17,10 +17,10 @@ pub enum Waiting {
     Event,
     /// For another task's move between groups.
     Move,
-    /// For its children.
-    Children,
-    /// For its children of one description.
-    ChildrenOf(u32),
+    /// For any of its children.
+    AnyChild,
+    /// For one of its children.
+    Child(TaskId),
     /// On an object or a set of objects, by its number in the trace.
     On(ObjectId),
 }
@@ -49,6 +49,8 @@ pub struct Exec {
     pub parent: Option<TaskId>,
     /// Number of living children.
     pub children: u32,
+    /// Whether it has exited, as its parent sees it.
+    pub has_left: bool,
     /// State for its use of objects; `None` before the first use.
     pub shared: Option<Box<Shared>>,
     /// Whether it must leave its CPU, because its new affinity excludes it.

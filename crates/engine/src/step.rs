@@ -161,7 +161,13 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         let step = match pending {
             Some(step) if is_paid => return self.paid_step(cpu, task, step),
-            Some(Step::JoinAll) => Step::JoinAll,
+            Some(step @ (Step::JoinAll | Step::Join { .. })) => {
+                if self.walks.is_none() && !self.would_block(task, step) {
+                    self.charge(task, self.costs.reap_last_ns);
+                    return Next::Call;
+                }
+                step
+            }
             Some(Step::SetAttr(op)) => return self.sets_attr(cpu, task, op),
             Some(Step::Change(op)) => return self.changes_group(cpu, task, op),
             Some(Step::Sleep(ns)) => return self.sleep_rest(task, ns),
@@ -181,7 +187,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.charge(task, self.costs.syscall_ns);
         }
         if is_new && matches!(step, Step::JoinAll | Step::Join { .. }) {
-            self.charge(task, self.costs.join_ns);
+            if self.costs.join_ns > 0 && self.would_block(task, *step) {
+                self.charge(task, self.costs.join_ns);
+            }
             self.reaps_children(task);
         }
     }
@@ -215,7 +223,7 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             Step::Fork { task: spec } => self.fork(cpu, task, spec),
             Step::JoinAll if self.pays_first(task, step) => Next::Call,
-            Step::JoinAll => self.wait_for_all(cpu, task),
+            Step::JoinAll => self.wait_for_children(cpu, task, None),
             Step::SetAttr(op) => match self.begin_set_attr_ns(task, op) {
                 0 => self.sets_attr(cpu, task, op),
                 ns => self.call_first(task, ns, step),
@@ -497,12 +505,10 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.threads.is_some() {
             self.note_zombie(task, parent);
         }
-        assert!(self.tasks[parent].children > 0, "task {task} is no child of task {parent}");
-        self.tasks[parent].children -= 1;
-        let is_last = self.uncount_child(parent, self.tasks[task].spec);
-        if self.walk_of_exit(parent) || is_last {
+        if self.ends_wait(task, parent) {
             self.charge(task, self.costs.wakeup_ns);
-            self.charge(parent, self.costs.reap_ns);
+            let Costs { reap_ns, reap_last_ns, .. } = self.costs;
+            self.charge(parent, reap_ns.saturating_sub(reap_last_ns));
             self.wake(parent, cpu, Some(task));
         }
     }

@@ -327,9 +327,14 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Exiting `task` tells `parent`, which may not wait for it.
     pub(crate) fn note_zombie(&mut self, task: TaskId, parent: TaskId) {
-        let of_its_kind = Waiting::ChildrenOf(self.tasks[task].spec);
-        let waiting = self.tasks[parent].waiting;
-        let waits = waiting == Waiting::Children || waiting == of_its_kind;
+        let waits = match self.tasks[parent].waiting {
+            Waiting::AnyChild => true,
+            Waiting::Child(child) => match self.shared(parent).pending {
+                Some(Step::Join { .. }) => self.tasks[child].spec == self.tasks[task].spec,
+                _ => true,
+            },
+            _ => false,
+        };
         if !waits && self.core.task(parent).state != TaskState::Dead {
             self.shared(task).is_zombie = true;
             self.shared(parent).has_zombies = true;

@@ -87,13 +87,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let number = self.tasks.fork(spec);
         let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
         let task = self.create(spec, name, cpu, Some(parent));
-        self.tasks[parent].children += 1;
+        self.note_child(parent, task);
         self.objects.open_ends(spec);
         let group = self.core.task(task).attr.cgroup;
         if let Some(threads) = &mut self.threads {
             threads.set_up(group, &self.core.cgroups);
         }
-        self.count_child(parent, spec);
         let others = self.tasks.nr_launched().saturating_sub(1);
         let others_ns = self.costs.child_task_ns.saturating_mul(others);
         self.charge(task, self.costs.child_start_ns.saturating_add(others_ns));
@@ -226,6 +225,7 @@ impl<S: TraceSink> Engine<'_, S> {
             timers: vec![self.core.now; description.program.nr_timers as usize],
             parent,
             children: 0,
+            has_left: false,
             shared: None,
             must_move: false,
             move_to: None,

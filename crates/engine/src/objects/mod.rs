@@ -51,6 +51,7 @@ use schedlab_model::{
     CpuId, EventKind, ObjectId, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
 };
 use schedlab_sched::boundary::core::TaskState;
+use std::collections::VecDeque;
 
 /// The state of an object.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ pub(crate) enum Object {
 pub(crate) struct Objects {
     objects: Vec<Object>,
     ends: ChannelEnds,
-    /// Whether tasks of each description wait for tasks of one description.
-    joins_one: Vec<bool>,
+    /// Whether tasks of each description wait for children.
+    joins: Vec<bool>,
 }
 
 /// The engine's state of a task that uses objects.
@@ -114,8 +115,9 @@ pub(crate) struct Shared {
     pub donor: Option<TaskId>,
     /// Mutexes it holds, in order of locking.
     pub held: Vec<ObjectId>,
-    /// Number of living children by description. Only for tasks that join one description.
-    pub children: Vec<(u32, u32)>,
+    /// Children in the order of their forks, without those that it has waited for. Only for tasks
+    /// that wait for some.
+    pub children: VecDeque<TaskId>,
     /// Children that exited since it last looked, if the kernel looks through a list.
     pub reaped: u32,
 }
@@ -137,16 +139,21 @@ impl Objects {
                 Object::Channel(Channel::new(kind, capacity_bytes))
             }
         };
-        let joins = |op: &Op| matches!(op, Op::Join { .. });
+        let joins = |op: &Op| matches!(op, Op::JoinAll | Op::Join { .. });
         let objects: Vec<Object> =
             workload.objects.iter().map(|object| state(object.kind)).collect();
         let mut all = Self {
             ends: ChannelEnds::of(workload, &objects),
             objects,
-            joins_one: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
+            joins: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
         };
         arrivals.iter().for_each(|arrival| all.open_ends(arrival.spec));
         all
+    }
+
+    /// Whether tasks of description `spec` wait for children.
+    pub fn joins(&self, spec: u32) -> bool {
+        self.joins[spec as usize]
     }
 
     fn mutex(&mut self, id: ObjectId) -> &mut Mutex {
@@ -206,7 +213,10 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Send { channel, bytes } => self.send(cpu, task, channel, bytes, retried),
             Step::Receive { channel, bytes } => self.receive(cpu, task, channel, bytes, retried),
             Step::WaitAny { set } => self.wait_any(cpu, task, set),
-            Step::Join { task: spec } => self.join(cpu, task, spec),
+            Step::Join { task: spec } => {
+                self.charge(task, self.costs.syscall_ns);
+                self.wait_for_children(cpu, task, Some(spec))
+            }
             _ => unreachable!("step {step:?} touches no object"),
         }
     }
@@ -257,50 +267,5 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(mutex) = held {
             self.misuse(task, mutex, "exits while it holds");
         }
-    }
-
-    /// `parent` has forked a task of description `spec`.
-    pub(crate) fn count_child(&mut self, parent: TaskId, spec: u32) {
-        if self.objects.joins_one[self.tasks[parent].spec as usize] {
-            let children = &mut self.shared(parent).children;
-            match children.iter_mut().find(|(child, _)| *child == spec) {
-                Some((_, count)) => *count += 1,
-                None => children.push((spec, 1)),
-            }
-        }
-    }
-
-    /// A child of description `spec` has exited. Returns whether `parent` waited for the last one.
-    pub(crate) fn uncount_child(&mut self, parent: TaskId, spec: u32) -> bool {
-        let exec = &mut self.tasks[parent];
-        if exec.waiting == Waiting::Children {
-            return exec.children == 0;
-        }
-        let waits = exec.waiting == Waiting::ChildrenOf(spec);
-        let Some(shared) = &mut exec.shared else { return false };
-        match shared.children.iter_mut().find(|(child, _)| *child == spec) {
-            Some((_, count)) => {
-                assert!(*count > 0, "an exit of a child that task {parent} does not have");
-                *count -= 1;
-                waits && *count == 0
-            }
-            None => false,
-        }
-    }
-
-    /// Whether a child of description `spec` lives.
-    fn has_child(&mut self, task: TaskId, spec: u32) -> bool {
-        let lives = |&(child, count): &(u32, u32)| child == spec && count > 0;
-        self.shared(task).children.iter().any(lives)
-    }
-
-    fn join(&mut self, cpu: CpuId, task: TaskId, spec: u32) -> Next {
-        self.charge(task, self.costs.syscall_ns);
-        if !self.has_child(task, spec) {
-            return Next::Call;
-        }
-        self.tasks[task].waiting = Waiting::ChildrenOf(spec);
-        self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
-        Next::Block(TaskState::Sleeping)
     }
 }

@@ -48,7 +48,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The time of `step` has passed. What it charges for blocking is paid already.
     pub(crate) fn paid_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
         if step == Step::JoinAll {
-            let next = self.wait_for_all(cpu, task);
+            let next = self.wait_for_children(cpu, task, None);
             if matches!(next, Next::Block(_)) {
                 self.reads_clock_first(task);
             }
@@ -139,10 +139,10 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    fn would_block(&mut self, task: TaskId, step: Step) -> bool {
+    pub(crate) fn would_block(&mut self, task: TaskId, step: Step) -> bool {
         match step {
             Step::JoinAll => self.tasks[task].children > 0,
-            Step::Join { task: spec } => self.has_child(task, spec),
+            Step::Join { task: spec } => self.next_child(task, Some(spec)).is_some(),
             Step::Wait { .. } | Step::Sync { .. } | Step::Suspend { .. } => true,
             Step::Lock { object } => {
                 self.objects.mutex(object).holder.is_some_and(|holder| holder != task)

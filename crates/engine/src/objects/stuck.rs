@@ -47,10 +47,10 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         match exec.waiting {
             Waiting::No | Waiting::Event | Waiting::Move => None,
-            Waiting::Children => blocked("waits for", "all tasks it forked".into(), None),
-            Waiting::ChildrenOf(spec) => {
-                let name = &self.workload.tasks[spec as usize].name;
-                blocked("waits for", format!("the tasks {name:?} it forked"), None)
+            Waiting::AnyChild => blocked("waits for", "all tasks it forked".into(), None),
+            Waiting::Child(child) => {
+                let name = &self.tasks[child].name;
+                blocked("waits for", format!("the task {name:?} it forked"), None)
             }
             Waiting::On(id) => {
                 let (act, holder) = self.act_on(task, id);

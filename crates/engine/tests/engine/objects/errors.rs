@@ -110,7 +110,10 @@ fn a_join_of_a_child_that_waits_names_both() {
     });
     let child = TaskSpec { instances: 0, ..task("child", 1, 0, child) };
     let found = error(&workload(&[ObjectKind::Event], vec![task("parent", 0, 0, parent), child]));
-    assert!(found.contains("task \"parent\" waits for the tasks \"child\" it forked; "), "{found}");
+    assert!(
+        found.contains("task \"parent\" waits for the task \"child-0\" it forked; "),
+        "{found}"
+    );
     assert!(found.contains("task \"child-0\" waits for event \"a\""), "{found}");
 }
 

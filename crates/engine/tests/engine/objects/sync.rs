@@ -147,8 +147,35 @@ fn a_join_of_one_description_waits_for_no_other() {
     let tasks = vec![task("parent", 0, 0, parent), child("short", 1, 4), child("long", 2, 30)];
     let done = run(&workload(&[], tasks));
     let waits = |ms| (ms * MS, "children children".to_string());
-    assert_eq!(blocks(&done, "parent"), [waits(0), waits(10)]);
+    assert_eq!(blocks(&done, "parent"), [waits(0), waits(4), waits(10)]);
     assert_eq!(exit_ms(&done, "parent"), 30);
+}
+
+/// As a program that calls waitpid() for each of its children, and as the tasks of real runs: it
+/// sleeps until the first one exits, finds the second one done with, and sleeps for the third.
+#[test]
+fn a_join_waits_for_one_child_after_the_other() {
+    let parent = build(|b| {
+        b.op(Op::Fork { task: 1 }).op(Op::Fork { task: 2 }).op(Op::Fork { task: 3 });
+        b.op(Op::JoinAll).run(MS);
+    });
+    let child = |name, cpu, ms: u64| TaskSpec {
+        instances: 0,
+        ..task(
+            name,
+            cpu,
+            0,
+            build(|b| {
+                b.run(ms * MS);
+            }),
+        )
+    };
+    let tasks =
+        vec![task("parent", 0, 0, parent), child("a", 1, 10), child("b", 2, 4), child("c", 3, 30)];
+    let done = run(&workload(&[], tasks));
+    let waits = |ms| (ms * MS, "children children".to_string());
+    assert_eq!(blocks(&done, "parent"), [waits(0), waits(10)]);
+    assert_eq!(exit_ms(&done, "parent"), 31);
 }
 
 #[test]
