@@ -80,6 +80,8 @@ pub fn judge(
             kernel_itself: found.itself,
             wrong_model: found.wrong,
             outside: found.outside,
+            wrong_outside: found.wrong_outside,
+            nr_wrong_caused: None,
         });
     }
     agreement
@@ -102,19 +104,19 @@ fn why(experiment: &str, missing: &Missing<'_>, plan: &Plan, failures: &[Failure
 }
 
 /// The scheduler without a run.
-struct Missing<'p> {
+pub(super) struct Missing<'p> {
     scheduler: &'p str,
 }
 
 /// A measure with its parsed yardstick.
-struct Measure<'m> {
-    what: &'m str,
+pub(super) struct Measure<'m> {
+    pub what: &'m str,
     yardstick: Yardstick,
-    cpus_least: u32,
+    pub cpus_least: u32,
 }
 
 impl<'m> Measure<'m> {
-    fn of(spec: &'m MeasureSpec) -> Option<Self> {
+    pub fn of(spec: &'m MeasureSpec) -> Option<Self> {
         let yardstick = spec.pairs().yardstick().ok()?;
         let cpus_least = spec.cpus_least.unwrap_or(1);
         Some(Self { what: &spec.what, yardstick, cpus_least })
@@ -137,6 +139,7 @@ struct Found {
     itself: Counts,
     wrong: Counts,
     outside: Vec<Comparison>,
+    wrong_outside: Vec<Comparison>,
     nr_runs: u32,
     nr_disturbed: u32,
     /// The comparisons of each measure.
@@ -168,15 +171,57 @@ struct OfPair<'p> {
 }
 
 /// The runs of a case under a kernel and its models: the first one of each, then the varied ones.
-struct Runs<'r> {
-    kernel: Vec<&'r RunResult>,
-    model: Vec<&'r RunResult>,
-    wrong: Vec<&'r RunResult>,
+pub(super) struct Runs<'r> {
+    pub kernel: Vec<&'r RunResult>,
+    pub model: Vec<&'r RunResult>,
+    pub wrong: Vec<&'r RunResult>,
+}
+
+/// Finds the runs of a case among those of its experiment.
+pub(super) fn runs_of<'r, 'p>(
+    place: &'p CasePlace,
+    pair: &'p Pair,
+    runs: &'r [RunResult],
+) -> Result<Runs<'r>, Missing<'p>> {
+    let is_shifted = |run: &&RunResult| run.parameters.contains_key(SHIFT);
+    let of = |lane: LaneKind, scheduler: &'p str| {
+        let of_it = runs.iter().filter(|run| run.lane == lane && run.scheduler == *scheduler);
+        let (shifted, mut found): (Vec<_>, Vec<_>) = of_it.partition(is_shifted);
+        found.truncate(1);
+        if found.is_empty() {
+            return Err(Missing { scheduler });
+        }
+        found.extend(shifted);
+        Ok(found)
+    };
+    // Of several missing runs the kernel's is named: without it nothing can be compared.
+    Ok(Runs {
+        kernel: of(place.lane, place.scheduler(pair))?,
+        model: of(LaneKind::Sim, &pair.model)?,
+        wrong: match pair.wrong.as_deref() {
+            Some(wrong) => of(LaneKind::Sim, wrong)?,
+            None => Vec::new(),
+        },
+    })
+}
+
+/// Compares the runs of a kernel with those of a model by one measure.
+pub(super) fn compare_runs(
+    measure: &Measure<'_>,
+    kernel: &[&RunResult],
+    model: &[&RunResult],
+) -> Option<Comparison> {
+    let pooled = pooled(kernel.iter().chain(model).copied());
+    let of = |runs: &[&RunResult]| -> Vec<OfRun> {
+        runs.iter().map(|run| OfRun::of(run, measure.values(run, &pooled))).collect()
+    };
+    let (kernel, model) = (of(kernel), of(model));
+    compare(measure, &kernel.iter().collect::<Vec<_>>(), &middle(model.iter()))
 }
 
 impl<'p> OfPair<'p> {
     fn case(&mut self, case: &SetCase, runs: &[RunResult]) -> Result<(), Missing<'p>> {
-        let runs = self.runs(runs)?;
+        let runs = runs_of(self.place, self.pair, runs)?;
         self.found.release.clone_from(&runs.kernel[0].machine.kernel);
         self.found.model.count_case(&case.features);
         self.found.nr_runs += runs.kernel.len() as u32;
@@ -197,11 +242,7 @@ impl<'p> OfPair<'p> {
             let typical = Typical { deviation, variation, scale };
             self.found.by_measure.entry(measure.what.into()).or_default().push(typical);
             if compared.outcome == Outcome::Outside {
-                self.found.outside.push(Comparison {
-                    seed: case.seed,
-                    measure: measure.what.into(),
-                    ..compared
-                });
+                self.found.outside.push(compared.of(case.seed, measure.what));
             }
             // Every other run, so that both halves have runs of each kind.
             let every_other = |from: usize| kernel.iter().skip(from).step_by(2);
@@ -213,33 +254,12 @@ impl<'p> OfPair<'p> {
             }
             if let Some(compared) = compare(measure, &all, &middle(of(&runs.wrong).iter())) {
                 self.found.wrong.add(compared.outcome);
+                if compared.outcome == Outcome::Outside {
+                    self.found.wrong_outside.push(compared.of(case.seed, measure.what));
+                }
             }
         }
         Ok(())
-    }
-
-    fn runs<'r>(&self, runs: &'r [RunResult]) -> Result<Runs<'r>, Missing<'p>> {
-        let is_shifted = |run: &&RunResult| run.parameters.contains_key(SHIFT);
-        let of = |lane: LaneKind, scheduler: &'p str| {
-            let of_it = runs.iter().filter(|run| run.lane == lane && run.scheduler == *scheduler);
-            let (shifted, mut found): (Vec<_>, Vec<_>) = of_it.partition(is_shifted);
-            found.truncate(1);
-            if found.is_empty() {
-                return Err(Missing { scheduler });
-            }
-            found.extend(shifted);
-            Ok(found)
-        };
-        let pair: &'p Pair = self.pair;
-        // Of several missing runs the kernel's is named: without it nothing can be compared.
-        Ok(Runs {
-            kernel: of(self.place.lane, self.place.scheduler(pair))?,
-            model: of(LaneKind::Sim, &pair.model)?,
-            wrong: match pair.wrong.as_deref() {
-                Some(wrong) => of(LaneKind::Sim, wrong)?,
-                None => Vec::new(),
-            },
-        })
     }
 }
 

@@ -3,15 +3,19 @@
 //!
 //! A study lists sets of cases by seed (`[[cases]]`) and the measures to compare (`[[measure]]`).
 //! Each set has two halves: one to look into while a model is changed, and one that is held out for
-//! the figure. `spec` makes the cases, `judge` compares their runs, `result` has the
-//! numbers and `page` their tables.
+//! the figure. `spec` makes the cases, `judge` compares their runs, `explain` asks why some differ
+//! (`causes`), `result` has the numbers and `page` their tables.
 
+mod causes;
+mod explain;
 mod features;
 mod judge;
 mod page;
 mod result;
 mod spec;
 
+pub use causes::Cause;
+pub use explain::{Made, explain};
 pub use judge::judge;
 pub use page::markdown;
 pub use result::{

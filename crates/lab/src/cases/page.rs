@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures of cases as tables in Markdown.
 
-use super::{Agreement, Counts, FeatureCounts, Half, KernelAgreement};
+use super::{Agreement, Cause, Counts, FeatureCounts, Half, KernelAgreement};
 use schedlab_run::LaneKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -37,6 +37,10 @@ pub fn markdown(agreement: &Agreement) -> String {
         }
         by_name(&mut text, "feature (cases)", &kernels, &|one| shares(&features(one)));
         text.push('\n');
+        if kernels.iter().any(|one| one.nr_wrong_caused.is_some()) {
+            by_cause(&mut text, &kernels);
+            text.push('\n');
+        }
     }
     text.truncate(text.trim_end().len());
     text + "\n"
@@ -100,6 +104,36 @@ fn by_kernel(text: &mut String, kernels: &[&KernelAgreement]) {
             ],
         );
     }
+}
+
+/// A row for each cause: how many of the comparisons outside have it first.
+fn by_cause(text: &mut String, kernels: &[&KernelAgreement]) {
+    let titles = kernels.iter().map(|one| one.kernel.clone());
+    row(text, &[vec!["outside because of".into()], titles.collect()].concat());
+    line(text, kernels.len() + 1);
+    let outside = || kernels.iter().flat_map(|one| &one.outside);
+    let causes: BTreeSet<Option<Cause>> =
+        outside().map(|one| one.causes.first().copied()).collect();
+    let known = causes.iter().filter(|cause| cause.is_some());
+    for cause in known.chain(causes.iter().filter(|cause| cause.is_none())) {
+        let title = cause.map_or("none of these", Cause::text).to_string();
+        let count = |one: &&KernelAgreement| {
+            one.outside
+                .iter()
+                .filter(|one| one.causes.first() == cause.as_ref())
+                .count()
+                .to_string()
+        };
+        row(text, &[vec![title], kernels.iter().map(count).collect()].concat());
+    }
+    let all = |one: &&KernelAgreement| one.outside.len().to_string();
+    row(text, &[vec!["all".into()], kernels.iter().map(all).collect()].concat());
+    let of_wrong = |one: &&KernelAgreement| match one.nr_wrong_caused {
+        Some(caused) => format!("{caused} of {}", one.wrong_model.outside),
+        None => "-".into(),
+    };
+    let title = "of a wrong model's, with a cause".into();
+    row(text, &[vec![title], kernels.iter().map(of_wrong).collect()].concat());
 }
 
 /// A row for each name, a column for each kernel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How far models and kernels agree on cases, in numbers.
 
-use super::Half;
+use super::{Cause, Half};
 use crate::claims::Scale;
 use schedlab_run::LaneKind;
 use schemars::JsonSchema;
@@ -133,9 +133,26 @@ pub struct Comparison {
     pub variation: f64,
     /// The scale of both.
     pub scale: Scale,
+    /// Why it is outside, if it is and that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// How many changes of the model's costs by microseconds bring it inside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nr_changes: u32,
     /// The outcome.
     #[serde(skip)]
     pub outcome: Outcome,
+}
+
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+impl Comparison {
+    /// The comparison, of this case and measure.
+    pub(super) fn of(self, seed: u64, measure: &str) -> Self {
+        Self { seed, measure: measure.into(), ..self }
+    }
 }
 
 /// How exact a measure is: medians over the cases, each of the task that deviates most.
@@ -198,6 +215,12 @@ pub struct KernelAgreement {
     pub wrong_model: Counts,
     /// The comparisons outside.
     pub outside: Vec<Comparison>,
+    /// Those of the wrong model.
+    #[serde(skip)]
+    pub wrong_outside: Vec<Comparison>,
+    /// How many of those a change by microseconds brings inside, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nr_wrong_caused: Option<u32>,
 }
 
 /// A case without a comparison.

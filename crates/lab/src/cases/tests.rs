@@ -3,12 +3,14 @@
 
 use super::*;
 use crate::pairs::Wanted;
-use crate::plan::{SHIFT, SWITCH_JITTER};
+use crate::plan::{PlannedRun, SHIFT, SWITCH_JITTER};
 use crate::studies::VALIDATION;
 use crate::{Experiment, ExperimentResult, Plan};
 use schedlab_metrics::TaskMeasures;
-use schedlab_run::RunResult;
+use schedlab_model::{Costs, CpuMask, Machine, TraceSink, Workload};
+use schedlab_run::{Lane, LaneError, MachineSpec, RunRequest, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 fn built_in(half: Half) -> Study {
     let wanted = Wanted { cases: Some(half), ..Wanted::default() };
@@ -300,4 +302,102 @@ fn figures_of_one_kernel_are_renewed_and_others_stay() {
         text.contains("| `linux-6.12` | 3 | 1 | 100.0 % | 100.0 % | 100.0 % | 100.0 % | 0.0 %"),
         "{text}"
     );
+}
+
+/// Simulates the tasks `a-0` and `a-1`, which wait 10 and 26 ms, but 20 for 26 on a machine whose
+/// costs are among `right`: a name and a value.
+struct Model {
+    right: Vec<(&'static str, u64)>,
+}
+
+impl Lane for Model {
+    fn kind(&self) -> LaneKind {
+        LaneKind::Sim
+    }
+    fn is_parallel(&self) -> bool {
+        true
+    }
+    fn run(&self, request: &RunRequest, _: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        let mut costs = request.machine.as_ref().unwrap().machine.costs;
+        let is_right = |&(name, ns): &(&str, u64)| costs.field_mut(name).copied() == Some(ns);
+        let last = if self.right.iter().any(is_right) { 20 } else { 26 };
+        Ok(run(LaneKind::Sim, &request.scheduler, None, &[10, last]))
+    }
+}
+
+/// The causes of the one comparison of [`judged`], whose task waits 26 ms instead of 20, if costs
+/// of the model decide that; and how many of those of the wrong model have some.
+fn explained(right: &[(&'static str, u64)]) -> (Vec<Cause>, u32, Option<u32>) {
+    let study = of(STUDY, Half::Development, &[]).unwrap();
+    let mut machine = Machine::flat(1);
+    machine.costs =
+        Costs { wakeup_switch_ns: 15_000, fork_ns: 100_000, group_move_ns: 50_000, ..Costs::ZERO };
+    let spec = MachineSpec {
+        machine,
+        preempt: None,
+        kernel_costs: vec![],
+        kernel_threads: vec![],
+        summary: String::new(),
+        sources: vec![],
+        assumptions: vec![],
+    };
+    let planned = |scheduler: &str| {
+        let mut request =
+            RunRequest::new(Workload::new("set 1", vec![]), scheduler, CpuMask::first(1));
+        request.machine = Some(Arc::new(spec.clone()));
+        PlannedRun { experiment: 0, lane: LaneKind::Sim, request }
+    };
+    let experiment = Experiment { name: "set 1".into(), ..Experiment::default() };
+    let plan = Plan {
+        experiments: vec![experiment.clone()],
+        runs: vec![planned("linux-6.12"), planned("linux-6.1")],
+        ..Plan::default()
+    };
+    let runs = vec![
+        run(LaneKind::Sim, "linux-6.1", None, &[99, 99]),
+        run(LaneKind::Sim, "linux-6.12", None, &[10, 26]),
+        run(LaneKind::Vm, "6.12", None, &[10, 20]),
+    ];
+    let results = [ExperimentResult { experiment, runs }];
+    let mut agreement = judge(&study.of_cases, &results, &plan, &[]);
+    let made = Made { study: &study.of_cases, results: &results, plan: &plan };
+    explain(&mut agreement, made, &Model { right: right.to_vec() }, 2);
+    let found = &agreement.kernels[0];
+    assert_eq!(found.outside.len(), 1);
+    (found.outside[0].causes.clone(), found.outside[0].nr_changes, found.nr_wrong_caused)
+}
+
+#[test]
+fn a_change_that_makes_the_model_agree_is_the_cause() {
+    assert_eq!(explained(&[]), (vec![], 0, Some(0)));
+    let forks = ("fork_ns", 200_000);
+    assert_eq!(explained(&[forks]), (vec![Cause::Forks], 1, Some(1)));
+    let two = [forks, ("group_move_ns", 60_000), ("group_move_ns", 30_000)];
+    assert_eq!(explained(&two), (vec![Cause::Forks, Cause::Moves], 3, Some(1)));
+    let three = [forks, ("group_move_ns", 60_000), ("wakeup_switch_ns", 12_000)];
+    assert_eq!(explained(&three).0, [Cause::Order]);
+}
+
+/// Each change changes something on the machines of guests, and one of it is no other.
+#[test]
+fn every_change_is_one_of_its_own() {
+    let name = |one: &causes::WhatIf| format!("{one:?}");
+    let names: BTreeSet<String> = causes::WHAT_IFS.iter().map(name).collect();
+    assert_eq!(names.len(), causes::WHAT_IFS.len());
+    for machine in ["guest-counted", "guest-counted-smp"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let text = std::fs::read_to_string(folder.join(format!("{machine}.toml"))).unwrap();
+        let file: schedlab_run::MachineFile = toml::from_str(&text).unwrap();
+        let spec = file.spec().unwrap();
+        let nr_cpus = spec.machine.nr_cpus();
+        let mut request =
+            RunRequest::new(Workload::new("w", vec![]), "linux-7.2", CpuMask::first(nr_cpus));
+        request.machine = Some(Arc::new(spec));
+        for change in &causes::WHAT_IFS {
+            let changed = change.applied(&request);
+            assert!(changed.is_some() || !change.matters(nr_cpus), "{machine}: {change:?}");
+            let checked = changed.and_then(|run| run.machine).map(|spec| spec.machine.check());
+            assert!(checked.is_none_or(|checked| checked.is_ok()), "{machine}: {change:?}");
+        }
+    }
 }

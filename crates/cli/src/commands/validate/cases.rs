@@ -5,10 +5,11 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table;
 use schedlab_lab::cases::{
-    Agreement, Comparison, Counts, FeatureCounts, Half, KernelAgreement, SetCase, Typical,
+    Agreement, Cause, Comparison, Counts, FeatureCounts, Half, KernelAgreement, Made, SetCase,
+    Typical,
 };
-use schedlab_run::LaneKind;
 use schedlab_run::file::{read_text, write_whole};
+use schedlab_run::{Lane, LaneKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -34,6 +35,15 @@ pub fn write_workloads(cases: &[SetCase], output: &Path) -> CliResult<()> {
         write_whole(&path, case.text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Asks for the causes of comparisons outside, which takes a while.
+pub fn explain(agreement: &mut Agreement, made: Made<'_>, lane: &dyn Lane, threads: usize) {
+    let nr: usize = agreement.kernels.iter().map(|one| one.outside.len()).sum();
+    if nr > 0 {
+        say(format!("simulating what makes the models agree in {nr} comparisons outside"));
+    }
+    schedlab_lab::cases::explain(agreement, made, lane, threads);
 }
 
 /// Writes the files of an agreement, and adds its figures to the file `store`.
@@ -183,8 +193,17 @@ fn by_name(
 
 /// The comparisons outside of tolerance and variation.
 fn outside(agreement: &Agreement, out: &mut Out) -> CliResult<()> {
-    let heads =
-        ["case", "kernel", "measure", "task", "kernel's", "model's", "off by", "own variation"];
+    let heads = [
+        "case",
+        "kernel",
+        "measure",
+        "task",
+        "kernel's",
+        "model's",
+        "off by",
+        "own variation",
+        "cause",
+    ];
     let mut rows = table::table(&heads);
     for of in &agreement.kernels {
         for one in &of.outside {
@@ -198,6 +217,7 @@ fn outside(agreement: &Agreement, out: &mut Out) -> CliResult<()> {
                 table::digits(one.against),
                 scale.text(one.deviation),
                 scale.text(one.variation),
+                Cause::list(&one.causes),
             ]);
         }
     }

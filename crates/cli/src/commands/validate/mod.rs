@@ -16,7 +16,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use clap::Args;
-use schedlab_lab::cases::Half;
+use schedlab_lab::cases::{Half, Made};
 use schedlab_lab::claims::tables::{label, of_kind};
 use schedlab_lab::claims::{Answer, ClaimResult, Evidence, PairKind, judge};
 use schedlab_lab::identity::Program;
@@ -108,7 +108,9 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     };
     let (results, failures) = stored(&prepared, &runs, args.verdicts.begin(), threads)?;
     if args.cases.is_some() {
-        let agreement = schedlab_lab::cases::judge(&study.of_cases, &results, plan, &failures);
+        let mut agreement = schedlab_lab::cases::judge(&study.of_cases, &results, plan, &failures);
+        let made = Made { study: &study.of_cases, results: &results, plan };
+        cases::explain(&mut agreement, made, &models(), threads);
         cases::write(&agreement, output, args.store.as_deref())?;
         match args.verdicts.json {
             true => out.json(&agreement)?,
@@ -195,10 +197,13 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
     })
 }
 
+/// Simulates the models. Wrong ones may starve tasks; the metrics judge that.
+fn models() -> SimLane {
+    SimLane { watchdog: Watchdog::Off, charges_textbooks: true, ..SimLane::default() }
+}
+
 fn prepare(source: Source, wanted: Wanted) -> CliResult<Prepared> {
-    // Wrong models may starve tasks; the metrics judge that.
-    let lane = SimLane { watchdog: Watchdog::Off, charges_textbooks: true, ..SimLane::default() };
-    let settings = Settings { pairs: Some(wanted), ..settings(1, &[], &lane) };
+    let settings = Settings { pairs: Some(wanted), ..settings(1, &[], &models()) };
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
