@@ -268,7 +268,9 @@ impl<S: TraceSink> Engine<'_, S> {
             let sleeps = t.state != TaskState::Running && !t.sched_delayed;
             assert!(!(t.on_rq && sleeps) || self.keeps_task(t.cpu), "task {task} sleeps queued");
             let waits = self.tasks[task].waiting != Waiting::No;
-            assert!(!waits || t.state != TaskState::Running, "task {task} waits and is runnable");
+            let spins = self.spins(task) && core.is_running(task);
+            let is_runnable = t.state == TaskState::Running;
+            assert!(!waits || !is_runnable || spins, "task {task} waits and is runnable");
         }
     }
 

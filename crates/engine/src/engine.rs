@@ -242,6 +242,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || self.threads.is_some()
             || self.costs.release_ns > 0
             || self.costs.release_deadline_ns > 0
+            || self.may_spin()
             || self.stack.idle_watchers != 0;
         let costs = &self.costs;
         self.has_switch_costs = costs.pick_entity_ns > 0

@@ -32,6 +32,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let followed = self.has_followers;
         if followed {
             self.search_is_used(cpu);
+            self.stops_spinning(cpu);
         }
         let prev = self.core.rq(cpu).curr;
         debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
@@ -61,6 +62,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if followed {
             self.tell_choice(cpu, prev, next, out);
+            if let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
+                self.owner_leaves(prev);
+            }
         }
         if prev != next {
             self.switch(cpu, prev, next, out);

@@ -42,6 +42,8 @@ pub(crate) struct Stack {
     pub timers_follow_tick: bool,
     /// Whether a move to another group requests a reschedule.
     pub group_moves_resched: bool,
+    /// Whether a task spins for a mutex with inheritance while its owner runs.
+    pub spins_on_owner: bool,
     /// A wake-up that preempts stops the clock of its CPU up to the pick.
     pub wakeups_stop_clock: bool,
 }
@@ -81,6 +83,7 @@ impl Stack {
             cpuset_forgets_affinity: traits.iter().any(|class| class.cpuset_forgets_affinity),
             has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
             timers_follow_tick: traits.iter().any(|class| class.timers_follow_tick),
+            spins_on_owner: traits.iter().any(|class| class.spins_on_owner),
             group_moves_resched: traits.iter().any(|class| class.group_moves_resched),
             wakeups_stop_clock: traits.iter().any(|class| class.wakeups_stop_clock),
             classes,

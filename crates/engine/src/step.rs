@@ -5,6 +5,7 @@ use crate::clock::Due;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::exec::Waiting;
+use crate::objects::SPIN_ENDS;
 use schedlab_model::program::{IoDirection, SchedTunable, TimerMode};
 use schedlab_model::{Costs, CpuId, EventKind, Nanos, Policy, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
@@ -17,6 +18,8 @@ pub(crate) enum Next {
     Busy(Nanos),
     /// The task is busy until this time.
     BusyUntil(Nanos),
+    /// The task spins for a mutex until another one ends that.
+    Spin,
     /// The task is busy for this long with what its program did not ask for.
     Faults(Nanos),
     /// A system call is done. Its time passes before the program continues, and the CPU reschedules
@@ -64,6 +67,11 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::BusyUntil(at) => {
                     self.tasks[task].wall_until = Some(at);
+                    self.start_burst(cpu, task, 0, 0);
+                    return;
+                }
+                Next::Spin => {
+                    self.tasks[task].wall_until = Some(SPIN_ENDS);
                     self.start_burst(cpu, task, 0, 0);
                     return;
                 }
@@ -143,6 +151,11 @@ impl<S: TraceSink> Engine<'_, S> {
     fn step_once(&mut self, cpu: CpuId, task: TaskId) -> Next {
         if self.is_user(self.tasks[task].spec) {
             return self.user_step(cpu, task);
+        }
+        if self.has_followers
+            && let Some(next) = self.spins_on(task)
+        {
+            return next;
         }
         if let Some(threads) = &self.threads
             && let Some(number) = threads.number(self.tasks[task].spec)

@@ -33,6 +33,7 @@ mod channel;
 mod mutex;
 mod pay;
 mod queue;
+mod spin;
 mod stuck;
 mod sync;
 mod wait_set;
@@ -51,6 +52,7 @@ use schedlab_model::{
     CpuId, EventKind, ObjectId, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
 };
 use schedlab_sched::boundary::core::TaskState;
+pub(crate) use spin::SPIN_ENDS;
 use std::collections::VecDeque;
 
 /// The state of an object.
@@ -71,6 +73,8 @@ pub(crate) struct Objects {
     ends: ChannelEnds,
     /// Whether tasks of each description wait for children.
     joins: Vec<bool>,
+    /// Tasks that spin for a mutex, in the order in which they began.
+    spinners: Vec<(TaskId, ObjectId)>,
 }
 
 /// The engine's state of a task that uses objects.
@@ -145,6 +149,7 @@ impl Objects {
         let mut all = Self {
             ends: ChannelEnds::of(workload, &objects),
             objects,
+            spinners: Vec::new(),
             joins: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
         };
         arrivals.iter().for_each(|arrival| all.open_ends(arrival.spec));

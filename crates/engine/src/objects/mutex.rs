@@ -91,6 +91,10 @@ impl<S: TraceSink> Engine<'_, S> {
                         self.charge(task, self.costs.pi_wait_ns);
                     }
                     self.adjust_priority(holder);
+                    self.waiter_comes(object);
+                    if self.spins_for(task, object) {
+                        return self.begin_spin(task, object);
+                    }
                     // The mutex was handed over: nothing is left to do when the task runs.
                     return self.block_on(cpu, task, object, None);
                 }
@@ -197,7 +201,11 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         }
         if let Some((next, false)) = next {
-            self.wake_waiter(cpu, task, next, false);
+            if self.ends_spin(next) {
+                self.charge(task, self.costs.wakeup_ns);
+            } else {
+                self.wake_waiter(cpu, task, next, false);
+            }
         }
     }
 

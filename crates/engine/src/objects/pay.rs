@@ -62,6 +62,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if matches!(next, Next::Block(_)) {
             self.reads_clock_first(task);
             paid = self.charged_again(step);
+        } else if matches!(next, Next::Spin) {
+            paid = self.charged_again(step).saturating_sub(self.costs.block_ns);
         } else if step.ends_burst() {
             self.note_burst(task);
         }

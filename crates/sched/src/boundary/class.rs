@@ -63,6 +63,9 @@ pub struct ClassTraits {
     /// Whether a running task that moves to another group requests a reschedule and goes to the
     /// tail of its priority, and so does one at the end of its exit, which leaves its autogroup.
     pub group_moves_resched: bool,
+    /// Whether a task that waits for a mutex with priority inheritance spins while the owner runs
+    /// on another CPU, as since 5.15 (`rtmutex_spin_on_owner`).
+    pub spins_on_owner: bool,
     /// A wake-up that preempts has updated the clock of its CPU, and the pick does not update it
     /// again (`rq_clock_skip_update` in `wakeup_preempt`).
     pub wakeups_stop_clock: bool,
@@ -91,6 +94,7 @@ impl ClassTraits {
         has_quiet_ticks: false,
         timers_follow_tick: false,
         group_moves_resched: false,
+        spins_on_owner: false,
         wakeups_stop_clock: false,
         cpuset_forgets_affinity: false,
         takes_turns: false,

@@ -426,6 +426,7 @@ impl SchedClass for FairClass {
             enforces_cpu_max: true,
             follows_tunables: true,
             group_moves_resched: true,
+            spins_on_owner: true,
             wakeups_stop_clock: true,
             cpuset_forgets_affinity: self.rules.algorithm == Algorithm::Cfs,
             takes_turns: true,
