@@ -10,7 +10,7 @@ use common::workloads::{burst, bursts, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_engine::SimError;
 use schedlab_model::{
-    Amount, DeadlineParams, Machine, Nanos, Policy, SchedAttr, TaskSpec, Workload,
+    Amount, Costs, DeadlineParams, EventKind, Machine, Nanos, Policy, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -179,4 +179,28 @@ fn a_new_quota_starts_the_timer() {
     case.until_ns = Some(24 * MS);
     let found = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
     assert!(found.contains(" 20.700000A"), "{found}");
+}
+
+/// A budget that is renewed on an idle CPU moves its task to another one. Since 7.0 that stops the
+/// clock of the other CPU, as a wake-up does, so the way to the switch is charged to the task. In
+/// guests of 7.2 its turns last 499.5 us there, on one CPU 512.
+#[test]
+fn a_task_that_is_pushed_pays_for_the_way_to_its_switch() {
+    let turns_us = |nr_cpus: u32| -> Vec<u64> {
+        let spec = task("a", implicit(500, 5), endless());
+        let workload = Workload::new("pushed", vec![spec]);
+        let info = find("linux-7.2").expect("the scheduler is registered");
+        let mut case = Case::new(&workload, info, nr_cpus);
+        case.machine.costs = Costs { wakeup_switch_ns: 15_000, ..Costs::ZERO };
+        case.until_ns = Some(17 * MS);
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+            EventKind::Switch { .. } => Some(event.time_ns / 1_000),
+            _ => None,
+        });
+        let times: Vec<u64> = switches.collect();
+        times.chunks_exact(2).map(|turn| turn[1] - turn[0]).collect()
+    };
+    assert_eq!(turns_us(1)[2..], [500, 500]);
+    assert_eq!(turns_us(2)[2..], [485, 485]);
 }
