@@ -299,6 +299,11 @@ impl OrderOne {
             }
             entry.timestamp = core.now;
         }
+        self.add_activated(cpu, task);
+    }
+
+    /// Puts a task that becomes runnable or changes its policy into its list (`__activate_task`).
+    fn add_activated(&mut self, cpu: CpuId, task: TaskId) {
         let entry = &self.tasks[task.index()];
         let side = if entry.is_batch { Side::Expired } else { Side::Active };
         self.arrays.add(cpu, side, task, entry.prio);
