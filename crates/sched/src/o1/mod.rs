@@ -290,7 +290,8 @@ impl OrderOne {
             && self.honours_sync
             && wake.sync
             && wake.this_cpu == cpu;
-        if !skips {
+        let sleep_counts = self.scale.rules.rt_sleep_counts || !self.tasks[task.index()].is_rt();
+        if sleep_counts && !skips {
             self.recalc_task_prio(task, core.now);
             let entry = &mut self.tasks[task.index()];
             if entry.woken == Woken::No {

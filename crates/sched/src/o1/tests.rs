@@ -433,6 +433,21 @@ fn a_real_time_tasks_wait_counts_as_sleep_only_in_2_6_0() {
     }
 }
 
+/// A FIFO task sleeps for 10 ms. What counts of it shows when the task gives up its policy.
+#[test]
+fn a_real_time_tasks_sleep_counts_up_to_2_6_11() {
+    for (rules, sleep_avg) in ALL.into_iter().zip([100 * MS, 100 * MS, 0]) {
+        let mut kernel = Kernel::new(rules, 1);
+        let attr = SchedAttr { policy: Policy::Fifo, rt_priority: 10, ..SchedAttr::default() };
+        let fifo = kernel.task(C0, attr);
+        kernel.run(fifo);
+        kernel.sleep(TaskState::Sleeping);
+        kernel.pass(10 * MS);
+        kernel.run(fifo);
+        assert_eq!(kernel.entry(fifo).sleep_avg, sleep_avg, "{}", rules.name);
+    }
+}
+
 /// A new SCHED_BATCH task waits in the expired array, as one that wakes does.
 #[test]
 fn a_new_batch_task_is_expired() {
