@@ -290,7 +290,8 @@ impl OrderOne {
             && self.honours_sync
             && wake.sync
             && wake.this_cpu == cpu;
-        if !skips {
+        let sleep_counts = self.scale.rules.rt_sleep_counts || !self.tasks[task.index()].is_rt();
+        if sleep_counts && !skips {
             self.recalc_task_prio(task, core.now);
             let entry = &mut self.tasks[task.index()];
             if entry.woken == Woken::No {
@@ -299,6 +300,11 @@ impl OrderOne {
             }
             entry.timestamp = core.now;
         }
+        self.add_activated(cpu, task);
+    }
+
+    /// Puts a task that becomes runnable or changes its policy into its list (`__activate_task`).
+    fn add_activated(&mut self, cpu: CpuId, task: TaskId) {
         let entry = &self.tasks[task.index()];
         let side = if entry.is_batch { Side::Expired } else { Side::Active };
         self.arrays.add(cpu, side, task, entry.prio);

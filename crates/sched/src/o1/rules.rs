@@ -79,6 +79,8 @@ pub struct Rules {
     /// Whether a real-time task that was woken is queued again, last in its list, as it is picked.
     /// 2.6.11 added the test that spares it (schedule()).
     pub requeues_woken_rt: bool,
+    /// Whether the sleep of a real-time task counts. It shows when the task gives up its policy.
+    pub rt_sleep_counts: bool,
     /// Whether a new thread is queued last, with its own priority, and a process before its parent.
     pub threads_run_last: bool,
     /// Whether the slice of a parent, after a child gave its rest back, is limited to a full slice
@@ -104,6 +106,7 @@ impl Rules {
         rotation_recomputes: true,
         requeues_if_changed: false,
         requeues_woken_rt: true,
+        rt_sleep_counts: true,
         threads_run_last: false,
         exit_caps_by_child: false,
         exit_same_cpu: false,
@@ -132,6 +135,7 @@ impl Rules {
         balance: BalanceRule::Weights,
         delta_floors: true,
         requeues_if_changed: true,
+        rt_sleep_counts: false,
         exit_same_cpu: true,
         nice_keeps_bonus: true,
         knows_batch: true,

@@ -83,6 +83,16 @@ impl Kernel {
         assert_eq!(self.schedule(C0), Some(task));
     }
 
+    /// Changes the attributes of queued `task`.
+    fn change(&mut self, task: TaskId, attr: SchedAttr) {
+        let save = DequeueFlags { save: true, ..DequeueFlags::NONE };
+        self.o1.dequeue_task(&mut self.core, C0, task, save);
+        self.o1.attr_changing(&mut self.core, task, &attr);
+        self.core.tasks[task.index()].attr = attr.into();
+        let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
+        self.o1.enqueue_task(&mut self.core, C0, task, restore);
+    }
+
     /// Gives queued `task` a sleep average, and the corresponding priority.
     fn set_sleep_avg(&mut self, task: TaskId, sleep_avg: Nanos) {
         self.o1.arrays.remove(task);
@@ -423,6 +433,55 @@ fn a_real_time_tasks_wait_counts_as_sleep_only_in_2_6_0() {
     }
 }
 
+/// A FIFO task sleeps for 10 ms. What counts of it shows when the task gives up its policy.
+#[test]
+fn a_real_time_tasks_sleep_counts_up_to_2_6_11() {
+    for (rules, sleep_avg) in ALL.into_iter().zip([100 * MS, 100 * MS, 0]) {
+        let mut kernel = Kernel::new(rules, 1);
+        let attr = SchedAttr { policy: Policy::Fifo, rt_priority: 10, ..SchedAttr::default() };
+        let fifo = kernel.task(C0, attr);
+        kernel.run(fifo);
+        kernel.sleep(TaskState::Sleeping);
+        kernel.pass(10 * MS);
+        kernel.run(fifo);
+        assert_eq!(kernel.entry(fifo).sleep_avg, sleep_avg, "{}", rules.name);
+    }
+}
+
+/// A new SCHED_BATCH task waits in the expired array, as one that wakes does.
+#[test]
+fn a_new_batch_task_is_expired() {
+    for (rules, side) in ALL.into_iter().zip([Side::Active, Side::Active, Side::Expired]) {
+        let mut kernel = Kernel::new(rules, 1);
+        let batch = SchedAttr { policy: Policy::Batch, ..SchedAttr::default() };
+        let [new, woken] = [batch, batch].map(|attr| kernel.task(C0, attr));
+        kernel.o1.task_fork(&mut kernel.core, C0, new, None);
+        kernel.o1.enqueue_task(&mut kernel.core, C0, new, EnqueueFlags::INITIAL);
+        kernel.wake(woken);
+        let sides = [new, woken].map(|task| kernel.o1.arrays.side(task));
+        assert_eq!(sides, [Some(side); 2], "{}", rules.name);
+    }
+}
+
+/// A task that becomes a SCHED_BATCH one expires and loses its sleep average; its priority is
+/// computed before.
+#[test]
+fn a_change_to_batch_ends_the_turn() {
+    for (rules, side, sleep_avg, prio) in [
+        (Rules::LINUX_2_6_11, Side::Active, 1000 * MS, 120),
+        (Rules::LINUX_2_6_22, Side::Expired, 0, 115),
+    ] {
+        let mut kernel = Kernel::new(rules, 1);
+        let task = kernel.normal(0);
+        kernel.run(task);
+        kernel.entry(task).sleep_avg = kernel.o1.scale.max_sleep;
+        kernel.change(task, SchedAttr { policy: Policy::Batch, ..SchedAttr::default() });
+        assert_eq!(kernel.o1.arrays.side(task), Some(side), "{}", rules.name);
+        let entry = kernel.entry(task);
+        assert_eq!((entry.sleep_avg, entry.prio), (sleep_avg, prio), "{}", rules.name);
+    }
+}
+
 #[test]
 fn section_3_10_nice_and_policy() {
     for (rules, prio) in ALL.into_iter().zip([110, 110, 105]) {
@@ -432,12 +491,7 @@ fn section_3_10_nice_and_policy() {
         kernel.entry(task).sleep_avg = kernel.o1.scale.max_sleep;
         let fifo = SchedAttr { policy: Policy::Fifo, rt_priority: 10, ..SchedAttr::default() };
         for (attr, prio) in [(SchedAttr { nice: -10, ..SchedAttr::default() }, prio), (fifo, 89)] {
-            let save = DequeueFlags { save: true, ..DequeueFlags::NONE };
-            kernel.o1.dequeue_task(&mut kernel.core, C0, task, save);
-            kernel.o1.attr_changing(&mut kernel.core, task, &attr);
-            kernel.core.tasks[task.index()].attr = attr.into();
-            let restore = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
-            kernel.o1.enqueue_task(&mut kernel.core, C0, task, restore);
+            kernel.change(task, attr);
             assert_eq!(kernel.entry(task).prio, prio, "{}", rules.name);
         }
     }

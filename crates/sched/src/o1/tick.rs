@@ -169,7 +169,7 @@ impl OrderOne {
             return true;
         }
         self.set_effective_prio(task);
-        self.arrays.add(cpu, Side::Active, task, self.tasks[task.index()].prio);
+        self.add_activated(cpu, task);
         false
     }
 
@@ -232,6 +232,11 @@ impl OrderOne {
             None if self.scale.rules.nice_keeps_bonus => self.set_effective_prio(task),
             None => entry.prio = entry.static_prio,
         }
+        let entry = &mut self.tasks[task.index()];
+        if change == Change::Policy && entry.is_batch {
+            // "Perpetual CPU hogs", from the next time on that the priority is computed.
+            entry.sleep_avg = 0;
+        }
     }
 
     /// Queues a task on `cpu` again after a change of its attributes.
@@ -243,8 +248,10 @@ impl OrderOne {
         self.change_prio(task);
         let prio = self.tasks[task.index()].prio;
         // setscheduler() activates the task again, setpriority() leaves it in its array.
-        let side = if change == Change::Policy { Side::Active } else { side };
-        self.arrays.add(cpu, side, task, prio);
+        match change {
+            Change::Policy => self.add_activated(cpu, task),
+            _ => self.arrays.add(cpu, side, task, prio),
+        }
         let curr_prio = core.rq(cpu).curr.map_or(MAX_PRIO as u8, |c| self.tasks[c.index()].prio);
         let worse = core.is_running(task) && prio > old_prio;
         let better = match change {
