@@ -394,6 +394,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 self.pay_hrtick(cpu, self.costs.hrtick_ns * 9 / 2);
             }
         }
+        if let Some(cpu) = self.core.work.hrtick_stray.take() {
+            self.stray_hrtick_ends(cpu);
+        }
         if let Some(cpu) = self.core.work.timer_ended.take() {
             self.class_timer_ends(cpu);
         }

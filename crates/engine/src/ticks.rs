@@ -187,6 +187,19 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// The timer of a slice or a budget interrupts a task of another class on `cpu`. A fair one is
+    /// picked again.
+    #[inline(never)]
+    pub(crate) fn stray_hrtick_ends(&mut self, cpu: CpuId) {
+        let ns = self.costs.hrtick_stray_ns;
+        let Some(curr) = self.core.rq(cpu).curr.filter(|_| ns > 0) else { return };
+        self.extend_burst(cpu, ns);
+        if self.levels_of(curr) > 0 {
+            self.core.resched_curr(cpu);
+            self.resched_after(cpu, ns);
+        }
+    }
+
     /// What the update of a load average takes more because a period has ended after `since`. Where
     /// periods begin on the clock of the kernel is not known here.
     pub(crate) fn load_period_ns(&self, since: Nanos) -> Nanos {
@@ -223,6 +236,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// switch, as after a wake-up.
     #[inline(never)]
     pub(crate) fn class_timer_ends(&mut self, cpu: CpuId) {
+        let timer_ns = match std::mem::take(&mut self.core.work.is_inactive_timer) {
+            true => self.costs.inactive_timer_ns,
+            false => self.costs.class_timer_ns,
+        };
         if self.costs.class_timer_ns == 0 {
             return;
         }
@@ -236,7 +253,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.work.put_is_paid = put_ns > 0;
             self.switches_later(put_ns);
         } else {
-            self.extend_burst(cpu, self.costs.class_timer_ns);
+            self.extend_burst(cpu, timer_ns);
         }
     }
 

@@ -177,6 +177,8 @@ pub struct Costs {
     /// A timer of a class, such as that which renews the budget of a SCHED_DEADLINE task, taken
     /// from the running task.
     pub class_timer_ns: Nanos,
+    /// The timer of the 0-lag time of a SCHED_DEADLINE task, taken from the running task.
+    pub inactive_timer_ns: Nanos,
     /// From a wake-up that preempts to the switch: the return from the interrupt or the system
     /// call, and the pick. The running task is charged for it. It is the last part of
     /// `timer_delay_ns`: a sleeper wakes that much earlier than it runs. It is no part of
@@ -251,6 +253,9 @@ pub struct Costs {
     /// From the expiry of that timer, when the running task has been charged, to the switch: the
     /// rest of the interrupt and the pick. The running task is charged for it.
     pub hrtick_resched_ns: Nanos,
+    /// The timer of a slice or a budget that expires while a task of another class runs, taken from
+    /// that task.
+    pub hrtick_stray_ns: Nanos,
     /// What the update of a load average takes more there, at each level, if one of its periods has
     /// ended since the task was picked: they are multiples of 2^20 ns. Tasks whose slices would be
     /// equal differ by it. Half of it falls on the switch to a task that was preempted before.
@@ -468,6 +473,7 @@ names_of_costs! {
     timer_wakeup_rt_ns,
     preempt_check_ns,
     class_timer_ns,
+    inactive_timer_ns,
     wakeup_switch_ns,
     put_fair_ns,
     queue_entity_ns,
@@ -493,6 +499,7 @@ names_of_costs! {
     hrtick_ns,
     hrtick_end_ns,
     hrtick_resched_ns,
+    hrtick_stray_ns,
     load_period_ns,
     throttle_ns,
     first_fair_ns,
@@ -594,6 +601,7 @@ impl Costs {
         timer_wakeup_rt_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
+        inactive_timer_ns: 0,
         wakeup_switch_ns: 0,
         put_fair_ns: 0,
         queue_entity_ns: 0,
@@ -619,6 +627,7 @@ impl Costs {
         hrtick_ns: 0,
         hrtick_end_ns: 0,
         hrtick_resched_ns: 0,
+        hrtick_stray_ns: 0,
         load_period_ns: 0,
         throttle_ns: 0,
         first_fair_ns: 0,

@@ -204,3 +204,26 @@ fn a_task_that_is_pushed_pays_for_the_way_to_its_switch() {
     assert_eq!(turns_us(1)[2..], [500, 500]);
     assert_eq!(turns_us(2)[2..], [485, 485]);
 }
+
+/// The timer of a budget that its task has not used up goes on when the task sleeps. Since 7.1 it
+/// then interrupts whoever runs, unless that one has a timer of its own: in guests of 7.2 a fair
+/// task loses 20 to 28 us by it.
+#[test]
+fn a_timer_that_nobody_waits_for_takes_time() {
+    let exit_us = |nr_hogs: usize, hrtick_stray_ns: Nanos| {
+        let brief = bursts(5, MS / 4, 10 * MS);
+        let mut tasks = vec![task("a", implicit(1_000, 5), brief)];
+        tasks.extend((0..nr_hogs).map(|_| task("hog", nice(0), burst(7 * MS))));
+        let workload = Workload::new("stray", tasks);
+        let info = find("linux-7.2").expect("the scheduler is registered");
+        let mut case = Case::new(&workload, info, 1);
+        case.machine.costs = Costs { hrtick_stray_ns, ..Costs::ZERO };
+        case.until_ns = Some(20 * MS);
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let is_exit = |kind: &EventKind| matches!(kind, EventKind::Exit { .. });
+        let exit = run.trace.events.iter().find(|event| is_exit(&event.kind));
+        exit.map(|exit| exit.time_ns / 1_000)
+    };
+    assert_eq!([exit_us(1, 0), exit_us(1, 30_000)], [Some(7_250), Some(7_280)]);
+    assert_eq!(exit_us(2, 30_000), exit_us(2, 0));
+}

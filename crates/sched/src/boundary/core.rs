@@ -101,6 +101,8 @@ pub struct Rq {
     /// Whether a lazy reschedule was requested: it happens when the task returns to user mode, or
     /// after the next tick has turned it into a full request (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
+    /// When its timer of slices and budgets was started last, by any class.
+    pub hrtick_started: Nanos,
     /// When its clock was updated last, if the next pick leaves the clock as it is
     /// (`rq_clock_skip_update`).
     pub clock_stopped: StoppedClock,
@@ -213,8 +215,12 @@ pub struct Work {
     pub bpf_cpu: CpuId,
     /// The CPU whose timer of a slice has expired.
     pub hrtick_ended: Option<CpuId>,
+    /// The CPU whose timer of a slice or a budget has expired while a task of another class runs.
+    pub hrtick_stray: Option<CpuId>,
     /// The CPU on which another timer of a class has expired that takes time there.
     pub timer_ended: Option<CpuId>,
+    /// Whether that is the timer of the 0-lag time of a SCHED_DEADLINE task.
+    pub is_inactive_timer: bool,
     /// The CPU whose group may run again after it had used its quota.
     pub unthrottled: Option<CpuId>,
     /// How many tasks that put back on its queue.
@@ -348,6 +354,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
+            hrtick_started: 0,
             clock_stopped: StoppedClock::RUNS,
             balance_callbacks: 0,
             nr_switches: 0,

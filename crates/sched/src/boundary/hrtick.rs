@@ -10,7 +10,8 @@
 //! (start_hrtick_dl, task_tick_dl), 6.1, 6.6, 6.12, 6.18, 7.2.9. Left out: the correction by the
 //! load of interrupts, and the time that the interrupt takes. In the kernel the timer belongs to
 //! the CPU, here to the class. (From 7.1 on, a timer of the fair class that expires while a
-//! real-time task runs takes a tick off that task's time slice under SCHED_RR.)
+//! real-time task runs takes a tick off that task's time slice under SCHED_RR. Here it only takes
+//! time from that task.)
 
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};
@@ -123,6 +124,7 @@ impl Hrticks {
         if !stays {
             let timer = &mut self.cpus[cpu.index()];
             (timer.expires, timer.started) = (Some(at), now);
+            core.rqs[cpu.index()].hrtick_started = now;
             core.work.hrtick_starts += 1;
             self.ask(core, cpu, token);
         }
@@ -144,6 +146,16 @@ impl Hrticks {
         }
         self.ask(core, cpu, token);
         false
+    }
+
+    /// The timer of `cpu` is due, and a task of another class runs. Up to 7.0 the reschedule has
+    /// stopped it. Since then it interrupts that task, unless another class has started it again.
+    pub fn is_stray(&self, core: &mut Core, cpu: CpuId) {
+        let rq = core.rq(cpu);
+        let is_last = self.cpus[cpu.index()].started == rq.hrtick_started;
+        if !self.rule.stops_at_schedule && is_last && rq.curr.is_some() {
+            core.work.hrtick_stray = Some(cpu);
+        }
     }
 
     /// Ensures that a timer of the engine expires no later than the tick.

@@ -36,8 +36,11 @@ impl DlClass {
 
     /// Handles a high-resolution tick of `cpu`.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
-        let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token_of_hrtick(cpu)));
-        let Some(curr) = Self::dl_curr(core, cpu).filter(|_| due) else { return };
+        let Some(hrtick) = &mut self.hrtick else { return };
+        if !hrtick.comes(core, cpu, token_of_hrtick(cpu)) {
+            return;
+        }
+        let Some(curr) = Self::dl_curr(core, cpu) else { return hrtick.is_stray(core, cpu) };
         core.work.hrtick_ended = Some(cpu);
         self.update_curr(core, cpu);
         if self.tasks[curr.index()].entity.runtime > 0 && self.is_first(cpu, curr) {

@@ -583,6 +583,7 @@ impl SchedClass for DlClass {
             }
         } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
             core.work.timer_ended = Some(core.task(task).cpu);
+            core.work.is_inactive_timer = true;
             self.become_inactive(task);
         }
     }

@@ -80,7 +80,12 @@ impl FairClass {
     /// Handles a timer for a high-resolution tick of `cpu`.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token(cpu)));
-        let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
+        if !due {
+            return;
+        }
+        let Some(curr) = self.running_task(core, cpu) else {
+            return self.hrtick.iter().for_each(|hrtick| hrtick.is_stray(core, cpu));
+        };
         self.tick_levels(core, curr);
         core.resched_curr(cpu);
         if self.bandwidth.is_some() {
