@@ -316,12 +316,11 @@ impl<S: TraceSink> Engine<'_, S> {
             let stays = if shared == levels { shared.saturating_sub(1) } else { 0 };
             self.core.work.shared_levels = stays;
         }
-        let put_is_paid = std::mem::take(&mut self.core.work.put_is_paid);
         let mut groups_ns = 0;
         let leave_ns = match out {
             SwitchOut::Idle => 0,
             SwitchOut::Preempted => {
-                groups_ns = if put_is_paid { 0 } else { self.put_cost(prev, next) };
+                groups_ns = self.put_cost(prev, next);
                 groups_ns = groups_ns.saturating_add(self.load_cost(prev, next));
                 prev.map_or(0, |prev| self.preempt_cost(prev))
             }

@@ -243,15 +243,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.class_timer_ns == 0 {
             return;
         }
-        let Some(curr) = self.core.rq(cpu).curr else {
-            return self.switches_later(0);
-        };
-        if self.core.is_asked(cpu) {
-            let below = Nanos::from(self.levels_of(curr).saturating_sub(1));
-            let put_ns = below.saturating_mul(self.costs.queue_entity_ns);
-            self.extend_burst(cpu, put_ns);
-            self.core.work.put_is_paid = put_ns > 0;
-            self.switches_later(put_ns);
+        if self.core.rq(cpu).curr.is_none() || self.core.is_asked(cpu) {
+            self.switches_later(0);
         } else {
             self.extend_burst(cpu, timer_ns);
         }

@@ -363,10 +363,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut later_ns = 0;
         // A task that is preempted pays for the way to the switch, not for the way back.
         if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {
-            let put_ns = entities(self.levels_of(curr).saturating_sub(shared.max(1)));
-            taken_ns = taken_ns.saturating_add(put_ns);
-            self.core.work.put_is_paid = put_ns > 0;
-            later_ns = check_ns.saturating_add(put_ns).saturating_add(queued_ns / 2);
+            later_ns = check_ns.saturating_add(queued_ns / 2);
         } else {
             let is_rt = self.core.task(task).attr.policy.is_rt();
             let rt_ns = if is_rt { self.costs.timer_wakeup_rt_ns } else { 0 };

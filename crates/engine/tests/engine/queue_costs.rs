@@ -106,7 +106,8 @@ fn a_timer_takes_longer_for_a_fair_task() {
 }
 
 /// The way to the switch takes the place of the way back from the interrupt. A fair task that is
-/// preempted is put back, with its groups.
+/// preempted is put back before the switch, its groups after it: in guests the switch comes as
+/// early for tasks in groups, and the turn that follows is 4 us longer for each level.
 #[test]
 fn putting_a_fair_task_back_comes_before_the_switch() {
     let costs = Costs {
@@ -123,7 +124,7 @@ fn putting_a_fair_task_back_comes_before_the_switch() {
     };
     assert_eq!(found(policy(Policy::Fifo, 1)), "0.012000A 2.012000B 3.012000A 5.024000-");
     assert_eq!(found(nice(0)), "0.012000A 2.015000B 3.015000A 5.027000-");
-    assert_eq!(found(in_group(nice(0))), "0.012000A 2.020000B 3.020000A 5.032000-");
+    assert_eq!(found(in_group(nice(0))), "0.012000A 2.015000B 3.020000A 5.032000-");
 }
 
 /// A switch to a task in a group takes longer.

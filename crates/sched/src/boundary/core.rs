@@ -199,8 +199,6 @@ pub struct Work {
     /// What the present switch takes (ns) because the previous task leaves the queues of its
     /// groups.
     pub leave_ns: Nanos,
-    /// The running task has paid for being put back on the queues of its groups.
-    pub put_is_paid: bool,
     /// At how many levels below the root the present switch stays in the same groups.
     pub shared_levels: u32,
     /// How often the timer of a slice was started.
