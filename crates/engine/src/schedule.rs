@@ -633,6 +633,11 @@ fn clock_lag_ns(costs: &Costs) -> Nanos {
     const LEVELS_MAX: Nanos = 8;
     let queues_ns = costs.queue_entity_ns.saturating_mul(LEVELS_MAX);
     let ways = [costs.block_ns, costs.wakeup_switch_ns, costs.idle_tick_ns];
-    let wakes = [costs.timer_next_ns, costs.timer_fair_ns, costs.preempt_check_ns, queues_ns];
+    let wakes = [
+        costs.timer_next_ns,
+        costs.timer_fair_ns.max(costs.timer_fair_preempt_ns),
+        costs.preempt_check_ns,
+        queues_ns,
+    ];
     ways.into_iter().chain(wakes).fold(0, Nanos::saturating_add)
 }

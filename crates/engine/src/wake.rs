@@ -357,12 +357,17 @@ impl<S: TraceSink> Engine<'_, S> {
         // A task of SCHED_BATCH or SCHED_IDLE does not preempt, so it is compared with none.
         let is_compared = shared > 0 && self.core.task(task).attr.policy == Policy::Normal;
         let check_ns = if is_compared { self.costs.preempt_check_ns } else { 0 };
-        let fair_ns = if levels > 0 { self.costs.timer_fair_ns } else { 0 };
+        let preempts = self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu);
+        let fair_ns = match levels {
+            0 => 0,
+            _ if preempts => self.costs.timer_fair_preempt_ns,
+            _ => self.costs.timer_fair_ns,
+        };
         let mut taken_ns = queued_ns.saturating_add(check_ns).saturating_add(fair_ns);
         taken_ns = taken_ns.saturating_add(server_ns);
         let mut later_ns = 0;
         // A task that is preempted pays for the way to the switch, not for the way back.
-        if self.costs.wakeup_switch_ns > 0 && self.core.is_asked(cpu) {
+        if preempts {
             later_ns = check_ns.saturating_add(queued_ns / 2);
         } else {
             let is_rt = self.core.task(task).attr.policy.is_rt();

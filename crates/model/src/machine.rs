@@ -170,6 +170,8 @@ pub struct Costs {
     pub switch_closed_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
+    /// The same where the task preempts the running one, which loses this.
+    pub timer_fair_preempt_ns: Nanos,
     /// What a timer's wake-up of a real-time task that does not preempt takes in addition.
     pub timer_wakeup_rt_ns: Nanos,
     /// What comparing a fair task that a timer wakes with a running fair task takes.
@@ -470,6 +472,7 @@ names_of_costs! {
     interrupt_entry_ns,
     switch_closed_ns,
     timer_fair_ns,
+    timer_fair_preempt_ns,
     timer_wakeup_rt_ns,
     preempt_check_ns,
     class_timer_ns,
@@ -598,6 +601,7 @@ impl Costs {
         interrupt_entry_ns: 0,
         switch_closed_ns: 0,
         timer_fair_ns: 0,
+        timer_fair_preempt_ns: 0,
         timer_wakeup_rt_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,

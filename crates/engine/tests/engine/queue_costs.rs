@@ -105,6 +105,26 @@ fn a_timer_takes_longer_for_a_fair_task() {
     assert_eq!(end(in_group(nice(-20)), in_group(idle)), "2.623500A");
 }
 
+/// Where a fair task preempts the running one, that one loses less than where it does not. Bursts of
+/// 20 ms with 14 such turns took 54 to 59 us less in guests of 6.1 and 6.12 than in the model.
+#[test]
+fn a_fair_task_that_preempts_takes_less_from_the_running_one() {
+    let costs = Costs {
+        timer_wakeup_ns: 10_000,
+        timer_fair_ns: 6_000,
+        timer_fair_preempt_ns: 3_000,
+        wakeup_switch_ns: SWITCH,
+        ..Costs::ZERO
+    };
+    let found = |value: i8| {
+        let hog = task("hog", nice(0), burst(4 * MS));
+        let sleeper = late(task("sleeper", nice(value), burst(MS)), 2 * MS);
+        turns(vec![hog, sleeper], costs, 9 * MS)
+    };
+    // It begins 15 us late, loses the way to the switch, and 3 us.
+    assert_eq!(found(-20), "0.015000A 2.015000B 3.015000A 5.033000-");
+}
+
 /// The way to the switch takes the place of the way back from the interrupt. A fair task that is
 /// preempted is put back before the switch, its groups after it: in guests the switch comes as
 /// early for tasks in groups, and the turn that follows is 4 us longer for each level.
