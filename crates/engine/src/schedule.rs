@@ -62,9 +62,6 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if followed {
             self.tell_choice(cpu, prev, next, out);
-            if let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
-                self.owner_leaves(prev);
-            }
         }
         if prev != next {
             self.switch(cpu, prev, next, out);
@@ -137,6 +134,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if self.locks.is_some() {
             self.lock_choice(cpu, prev, next);
+        }
+        if let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
+            self.owner_leaves(prev);
         }
     }
 

@@ -18,8 +18,8 @@ use schedlab_model::{CpuId, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Whether a task of the run may spin: with several CPUs, a mutex with inheritance, and a kernel
-    /// that does so.
+    /// Whether a task of the run may spin: with several CPUs, a mutex with inheritance, and a
+    /// kernel that does so.
     pub(crate) fn may_spin(&self) -> bool {
         self.stack.spins_on_owner
             && self.core.rqs.len() > 1

@@ -105,8 +105,8 @@ fn a_timer_takes_longer_for_a_fair_task() {
     assert_eq!(end(in_group(nice(-20)), in_group(idle)), "2.623500A");
 }
 
-/// Where a fair task preempts the running one, that one loses less than where it does not. Bursts of
-/// 20 ms with 14 such turns took 54 to 59 us less in guests of 6.1 and 6.12 than in the model.
+/// Where a fair task preempts the running one, that one loses less than where it does not. Bursts
+/// of 20 ms with 14 such turns took 54 to 59 us less in guests of 6.1 and 6.12 than in the model.
 #[test]
 fn a_fair_task_that_preempts_takes_less_from_the_running_one() {
     let costs = Costs {

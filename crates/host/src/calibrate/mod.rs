@@ -210,30 +210,37 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
     out
 }
 
+/// Costs of interrupts, and of ways to a switch.
+const PARTS_OF_INTERRUPTS: [&str; 18] = [
+    "timer_wakeup_ns",
+    "timer_next_ns",
+    "timer_rt_ns",
+    "timer_fair_ns",
+    "timer_absolute_ns",
+    "interrupt_entry_ns",
+    "preempt_check_ns",
+    "class_timer_ns",
+    "switch_closed_ns",
+    "timer_wakeup_rt_ns",
+    "timer_fair_preempt_ns",
+    "inactive_timer_ns",
+    "wakeup_switch_ns",
+    "put_fair_ns",
+    "block_ns",
+    "block_deadline_ns",
+    "block_switch_ns",
+    "preempt_switch_ns",
+];
+
 /// Why there is no figure for `name`.
 fn why_missing(name: &str) -> &'static str {
     match name {
         "timer_delay_ns" | "idle_tick_ns" => {
             "`idle_exit_ns` has it: what a timer finds idle waits for both"
         }
-        "timer_wakeup_ns"
-        | "timer_next_ns"
-        | "timer_rt_ns"
-        | "timer_fair_ns"
-        | "timer_absolute_ns"
-        | "interrupt_entry_ns"
-        | "preempt_check_ns"
-        | "class_timer_ns"
-        | "switch_closed_ns"
-        | "timer_wakeup_rt_ns"
-        | "timer_fair_preempt_ns"
-        | "inactive_timer_ns"
-        | "wakeup_switch_ns"
-        | "put_fair_ns"
-        | "block_ns"
-        | "block_deadline_ns"
-        | "block_switch_ns"
-        | "preempt_switch_ns" => "the parts of an interrupt cannot be timed from outside",
+        name if PARTS_OF_INTERRUPTS.contains(&name) => {
+            "the parts of an interrupt cannot be timed from outside"
+        }
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns" | "pick_shared_ns"
         | "dequeue_entity_ns" | "dequeue_delayed_ns" | "queue_entity_ns" | "newidle_ns"
         | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns" | "wakeup_fair_ns"
