@@ -74,7 +74,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.drain();
     }
 
-    /// The same in a run that is watched. It records the numbers of `curr` before and after.
+    /// The part of the classes in a tick of a run that is watched. It records the numbers of `curr`
+    /// before and after.
     #[cold]
     fn watched_tick(&mut self, cpu: CpuId, curr: TaskId) {
         let before = self.numbers_of(cpu, curr);

@@ -170,7 +170,7 @@ pub struct Costs {
     pub switch_closed_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,
-    /// The same where the task preempts the running one, which loses this.
+    /// What a timer's wake-up of a fair task takes from the running task, if it preempts that one.
     pub timer_fair_preempt_ns: Nanos,
     /// What a timer's wake-up of a real-time task that does not preempt takes in addition.
     pub timer_wakeup_rt_ns: Nanos,

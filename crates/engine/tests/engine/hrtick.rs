@@ -206,8 +206,8 @@ fn a_task_that_is_pushed_pays_for_the_way_to_its_switch() {
 }
 
 /// The timer of a budget that its task has not used up goes on when the task sleeps. Since 7.1 it
-/// then interrupts whoever runs, unless that one has a timer of its own: in guests of 7.2 a fair
-/// task loses 20 to 28 us by it.
+/// then interrupts the task that runs, unless that one has a timer of its own. In guests of 7.2 a
+/// fair task loses 20 to 28 us by it.
 #[test]
 fn a_timer_that_nobody_waits_for_takes_time() {
     let exit_us = |nr_hogs: usize, hrtick_stray_ns: Nanos| {

@@ -181,7 +181,7 @@ impl WhatIf {
         self.cause != Cause::Searches || nr_cpus > 1
     }
 
-    /// The same run with the change; `None` if it changes nothing there.
+    /// The run of `request` on the changed model. `None`: its machine has nothing to change.
     pub fn applied(&self, request: &RunRequest) -> Option<RunRequest> {
         let mut changed = request.clone();
         if let Change::Boot(more) = self.change {

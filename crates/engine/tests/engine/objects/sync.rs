@@ -127,23 +127,20 @@ fn a_resume_wakes_all_that_are_suspended_and_is_else_lost() {
     assert_eq!((exit_ms(&done, "x"), exit_ms(&done, "y")), (31, 31));
 }
 
+/// A task to be forked, which runs for `ms` on CPU `cpu`.
+fn child(name: &str, cpu: u32, ms: u64) -> TaskSpec {
+    let program = build(|b| {
+        b.run(ms * MS);
+    });
+    TaskSpec { instances: 0, ..task(name, cpu, 0, program) }
+}
+
 #[test]
 fn a_join_of_one_description_waits_for_no_other() {
     let parent = build(|b| {
         b.op(Op::Fork { task: 1 }).op(Op::Fork { task: 2 }).op(Op::Fork { task: 1 });
         b.op(Op::Join { task: 1 }).run(MS).op(Op::Join { task: 1 }).run(MS).op(Op::JoinAll);
     });
-    let child = |name, cpu, ms: u64| TaskSpec {
-        instances: 0,
-        ..task(
-            name,
-            cpu,
-            0,
-            build(|b| {
-                b.run(ms * MS);
-            }),
-        )
-    };
     let tasks = vec![task("parent", 0, 0, parent), child("short", 1, 4), child("long", 2, 30)];
     let done = run(&workload(&[], tasks));
     let waits = |ms| (ms * MS, "children children".to_string());
@@ -159,17 +156,6 @@ fn a_join_waits_for_one_child_after_the_other() {
         b.op(Op::Fork { task: 1 }).op(Op::Fork { task: 2 }).op(Op::Fork { task: 3 });
         b.op(Op::JoinAll).run(MS);
     });
-    let child = |name, cpu, ms: u64| TaskSpec {
-        instances: 0,
-        ..task(
-            name,
-            cpu,
-            0,
-            build(|b| {
-                b.run(ms * MS);
-            }),
-        )
-    };
     let tasks =
         vec![task("parent", 0, 0, parent), child("a", 1, 10), child("b", 2, 4), child("c", 3, 30)];
     let done = run(&workload(&[], tasks));
