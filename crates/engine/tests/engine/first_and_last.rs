@@ -474,7 +474,28 @@ fn the_timer_of_a_budget_takes_time_whenever_it_starts() {
     let found = turns("linux-7.2", &longer, Costs { hrtick_ns: 6_000, ..Costs::ZERO }, None);
     let plain = turns("linux-7.2", &longer, Costs::ZERO, None);
     assert_eq!(plain, "0A 6-");
-    assert_eq!(found, "0A 6.030000-");
+    assert_eq!(found, "0A 6.021600-");
+}
+
+/// A timer that starts again in its own interrupt counts from its expiry, not from its effect.
+#[test]
+fn the_timer_of_a_budget_counts_from_its_expiry() {
+    let (runtime_ns, period_ns) = (500_000, 5 * MS);
+    let deadline = DeadlineParams { runtime_ns, deadline_ns: period_ns, period_ns, reclaim: true };
+    let attr = SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() };
+    let tasks = vec![
+        task("reclaims", attr, burst(20 * MS)),
+        task("hog", SchedAttr::default(), burst(20 * MS)),
+    ];
+    let workload = Workload::new("budgets", tasks);
+    let end = |hrtick_ns, timer_delay_ns| {
+        let costs = Costs { hrtick_ns, timer_delay_ns, ..Costs::ZERO };
+        turns("linux-7.2", &workload, costs, Some(4 * MS))
+    };
+    // Without costs, a step is as long as what is left, 10 us at least.
+    assert_eq!(end(0, 0), "0A 3.336083B");
+    // Each step takes 7.3 us more, the interrupt's delay included, so there are fewer.
+    assert_eq!(end(4_400, 15_500), "0A 3.340685B");
 }
 
 /// The kernel charges a task only while it is queued (`update_curr_dl`).

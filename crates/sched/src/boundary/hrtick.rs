@@ -106,6 +106,15 @@ impl Hrticks {
         self.start_after(core.hrtick_after_ns, core, cpu, delay, token);
     }
 
+    /// As [`Hrticks::start`], in the timer's own interrupt. From one expiry to the start after it
+    /// take 7.4 us in a guest of 7.2, where `hrtick_ns` is 4.4 us; the way from the expiry to its
+    /// effect is part of that.
+    pub fn start_again(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
+        let expired = core.hrtimer_now().saturating_sub(core.timer_delay_ns);
+        let begins = expired.saturating_add(core.hrtick_after_ns * 5 / 3);
+        self.start_at(begins, core, cpu, delay, token);
+    }
+
     fn start_after(
         &mut self,
         after_ns: Nanos,
@@ -114,9 +123,13 @@ impl Hrticks {
         delay: Nanos,
         token: u64,
     ) {
+        let begins = core.hrtimer_now().saturating_add(after_ns);
+        self.start_at(begins, core, cpu, delay, token);
+    }
+
+    fn start_at(&mut self, begins: Nanos, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
         // A stopped clock stops only what tasks are charged.
         let now = core.hrtimer_now();
-        let begins = now.saturating_add(after_ns);
         let at = begins.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
             && self.is_active(core, cpu)

@@ -9,7 +9,8 @@
 
 use super::{DlClass, token_of_hrtick};
 use crate::boundary::core::Core;
-use schedlab_model::{CpuId, TaskId};
+use crate::boundary::hrtick::Hrticks;
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl DlClass {
     /// Handles a reschedule of `cpu` in which this class picks `picked`.
@@ -28,9 +29,19 @@ impl DlClass {
 
     /// Starts the tick for `task`, which runs on `cpu` with its present budget.
     pub(super) fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        self.hrtick_start_by(Hrticks::start, core, cpu, task);
+    }
+
+    fn hrtick_start_by(
+        &mut self,
+        start: fn(&mut Hrticks, &mut Core, CpuId, Nanos, u64),
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+    ) {
         let budget = self.tasks[task.index()].entity.runtime;
         if let Some(hrtick) = &mut self.hrtick {
-            hrtick.start(core, cpu, u64::try_from(budget).unwrap_or(0), token_of_hrtick(cpu));
+            start(hrtick, core, cpu, u64::try_from(budget).unwrap_or(0), token_of_hrtick(cpu));
         }
     }
 
@@ -44,7 +55,8 @@ impl DlClass {
         core.work.hrtick_ended = Some(cpu);
         self.update_curr(core, cpu);
         if self.tasks[curr.index()].entity.runtime > 0 && self.is_first(cpu, curr) {
-            self.hrtick_start(core, cpu, curr);
+            // It starts within its own interrupt, not behind a switch.
+            self.hrtick_start_by(Hrticks::start_again, core, cpu, curr);
         }
     }
 }
