@@ -250,7 +250,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn interrupt_returns(&mut self, cpu: CpuId) {
         let is_lazy = self.core.rq(cpu).need_resched_lazy;
         if is_lazy && self.core.now >= self.cpus.kernel_mode.until(cpu) && !self.call_goes_on(cpu) {
-            self.core.resched_curr(cpu);
+            self.core.resched_lazy_now(cpu);
         }
     }
 

@@ -45,7 +45,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.extend_burst(cpu, tick_ns.saturating_add(levels_ns));
             }
             if self.core.rq(cpu).need_resched_lazy {
-                self.core.resched_curr(cpu);
+                self.core.resched_lazy_now(cpu);
             }
             if self.watch.is_some() {
                 self.watched_tick(cpu, curr);

@@ -101,6 +101,9 @@ pub struct Rq {
     /// Whether a lazy reschedule was requested: it happens when the task returns to user mode, or
     /// after the next tick has turned it into a full request (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
+    /// Whether the last request to reschedule only stood for what the running task does as it
+    /// returns to user mode (TIF_NOTIFY_RESUME). A real request comes before that.
+    pub resched_is_notify: bool,
     /// When its timer of slices and budgets was started last, by any class.
     pub hrtick_started: Nanos,
     /// When its clock was updated last, if the next pick leaves the clock as it is
@@ -352,6 +355,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
+            resched_is_notify: false,
             hrtick_started: 0,
             clock_stopped: StoppedClock::RUNS,
             balance_callbacks: 0,
@@ -520,12 +524,33 @@ impl Core {
     /// Requests that `cpu` reschedules as soon as possible (sets TIF_NEED_RESCHED).
     #[inline]
     pub fn resched_curr(&mut self, cpu: CpuId) {
+        self.rqs[cpu.index()].resched_is_notify = false;
+        self.resched_lazy_now(cpu);
+    }
+
+    /// A lazy request to reschedule `cpu` becomes a full one.
+    #[doc(hidden)]
+    #[inline]
+    pub fn resched_lazy_now(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu.index()];
         if !rq.need_resched {
             rq.need_resched = true;
             self.resched_cpus.set(cpu);
             self.resched_pending += 1;
         }
+    }
+
+    /// Requests that the running task of `cpu` does something as it returns to user mode, after
+    /// which it reschedules (`task_work_add`). Returns whether it comes to that: if the CPU is to
+    /// reschedule anyway, it does that first.
+    pub fn notify_resume(&mut self, cpu: CpuId) -> bool {
+        let rq = self.rq(cpu);
+        if rq.need_resched || rq.need_resched_lazy {
+            return rq.resched_is_notify;
+        }
+        self.resched_curr_lazy(cpu);
+        self.rqs[cpu.index()].resched_is_notify = true;
+        true
     }
 
     /// A wake-up has updated the clock of `cpu`. If it is to reschedule, the pick leaves the clock
@@ -575,6 +600,7 @@ impl Core {
             return;
         }
         let rq = &mut self.rqs[cpu.index()];
+        rq.resched_is_notify = false;
         if !rq.need_resched && !rq.need_resched_lazy {
             rq.need_resched_lazy = true;
             self.lazy_cpus.push(cpu);

@@ -5,14 +5,14 @@
 //! one per CPU, takes time from the pool in slices and runs on that. A queue that has used up its
 //! time and finds the pool empty is throttled. Up to 6.17 the group's entity then leaves the queue
 //! above. From 6.18 on each of its tasks leaves when it would be picked, and enters the queue's
-//! limbo. The next refill first covers what a queue overran, and lets it run again. When the last
+//! limbo; under 7.2 the running one leaves as it returns to user mode. The next refill first covers what a queue overran, and lets it run again. When the last
 //! entity leaves a queue, all but 1 ms of its time returns to the pool, and other queues may run.
 //!
 //! Time is charged where running time is accounted, so that a queue overruns by up to a tick.
 //!
 //! Source: Linux kernel/sched/fair.c (account_cfs_rq_runtime, throttle_cfs_rq, unthrottle_cfs_rq,
 //! distribute_cfs_runtime, do_sched_cfs_period_timer, do_sched_cfs_slack_timer) and core.c, 6.1,
-//! 6.6, 6.12.63, 6.18.2. Left out: the doubling of periods that a late timer could not keep (timers
+//! 6.6, 6.12.63, 6.18.2, 7.2.8. Left out: the doubling of periods that a late timer could not keep (timers
 //! are never late here); load averages that do not change while a queue is throttled; and from 6.18
 //! on, on machines without `throttle_ns`, the visit of a throttled task to its CPU: it leaves when
 //! it is picked instead of at its return to user mode.
@@ -115,6 +115,8 @@ struct QueueState {
     visit: Option<(u32, Nanos)>,
     /// Of the root's queue: the running task that is throttled when it returns to user mode.
     leaves: Option<u32>,
+    /// Of the root's queue: whether its class picks a task.
+    picks: bool,
 }
 
 /// What each queue of a group has after a write of its limit (tg_set_cfs_bandwidth). Below 1 ns, a
@@ -136,6 +138,9 @@ pub struct Bandwidth {
     queues: Vec<QueueState>,
     /// By group: the group and its descendants, parents first.
     below: Vec<Vec<u32>>,
+    /// Task entities that throttle themselves when they next return to user mode, if their group is
+    /// throttled then (`sched_throttle_work` of 7.2).
+    works: Vec<u32>,
 }
 
 impl Bandwidth {
@@ -183,6 +188,7 @@ impl Bandwidth {
             pools: pools.collect(),
             queues,
             below,
+            works: Vec::new(),
         })
     }
 
@@ -327,37 +333,105 @@ impl FairClass {
         }
     }
 
-    /// The running task of `cpu` leaves when it returns to user mode, if its group is throttled
-    /// (task_throttle_setup_work).
+    /// A queue of the running task of `cpu` has been throttled: the task leaves when it returns to
+    /// user mode (task_throttle_setup_work). If the CPU is to reschedule, or does, that comes first
+    /// (exit_to_user_mode_loop): the task stays queued, and leaves when it has run again.
     fn leaves_on_return(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(task) = core.rq(cpu).curr else { return };
         let e = self.task_entity(task);
-        if self.rq(self.ent(e).cfs).curr == e && self.is_hierarchy_throttled(self.ent(e).cfs) {
+        if self.rq(self.ent(e).cfs).curr != e || !self.is_hierarchy_throttled(self.ent(e).cfs) {
+            return;
+        }
+        self.sets_up_work(e);
+        if !self.bw().queues[cpu.index()].picks && core.notify_resume(cpu) {
             self.bw().queues[cpu.index()].leaves = Some(e);
             core.work.leaves_itself = true;
-            core.resched_curr_lazy(cpu);
         }
     }
 
-    /// `cpu` is to reschedule, which comes before what its running task does as it returns to user
-    /// mode (exit_to_user_mode_loop).
+    /// `cpu` reschedules in a system call, before what its running task does as it returns to user
+    /// mode.
     #[cold]
-    pub(super) fn reschedules_first(&mut self, cpu: u32) {
-        self.bw().queues[cpu as usize].leaves = None;
+    pub(super) fn reschedules_first(&mut self, cpu: CpuId) {
+        self.bw().queues[cpu.index()].leaves = None;
     }
 
-    /// Throttles the running task of `cpu` if it was to leave, whichever is picked next, unless it
-    /// goes to sleep. Returns whether it did.
-    pub(super) fn leaves_now(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        let Some(e) = self.bw().queues[cpu.index()].leaves.take() else { return false };
-        let task = self.entity_task(e);
-        let stays = self.ent(e).on_rq && !self.ent(e).delayed;
-        let runs = core.rq(cpu).curr == Some(task) && stays;
-        let is_held = !core.task(task).is_exiting && self.is_hierarchy_throttled(self.ent(e).cfs);
-        if runs && is_held {
-            self.throttle_task(core, cpu, e);
+    /// Task entity `e` throttles itself when it returns to user mode.
+    fn sets_up_work(&mut self, e: u32) {
+        let works = &mut self.bw().works;
+        if !works.contains(&e) {
+            works.push(e);
         }
-        runs && is_held
+    }
+
+    /// What task entity `e` was to do when it returns to user mode is done; returns whether there
+    /// was anything.
+    fn takes_work(&mut self, e: u32) -> bool {
+        let works = &mut self.bw().works;
+        let nr = works.len();
+        works.retain(|other| *other != e);
+        works.len() < nr
+    }
+
+    /// The class is to pick for `cpu`. The running task may have left before.
+    #[cold]
+    pub(super) fn begin_pick(&mut self, core: &mut Core, cpu: CpuId) {
+        core.work.leaves_itself = false;
+        let state = &mut self.bw().queues[cpu.index()];
+        state.picks = true;
+        let leaves = state.leaves.take().filter(|_| core.rq(cpu).resched_is_notify);
+        if let Some(e) = leaves {
+            let runs = core.rq(cpu).curr == Some(self.entity_task(e));
+            let stays = self.ent(e).on_rq && !self.ent(e).delayed;
+            if runs && stays && self.is_held(core, e) {
+                self.throttle_task(core, cpu, e);
+            }
+        }
+        if core.throttle_ns > 0 {
+            self.end_visit(core, cpu);
+        }
+    }
+
+    /// The class has picked for `cpu`.
+    #[cold]
+    pub(super) fn end_pick(&mut self, cpu: CpuId) {
+        self.bw().queues[cpu.index()].picks = false;
+    }
+
+    /// Whether task entity `e` may not run in user mode.
+    fn is_held(&self, core: &Core, e: u32) -> bool {
+        self.is_hierarchy_throttled(self.ent(e).cfs) && !core.task(self.entity_task(e)).is_exiting
+    }
+
+    /// Whether task entity `e`, which would be picked, has to leave before it runs on in user mode.
+    pub(super) fn has_to_leave(&mut self, core: &Core, e: u32) -> bool {
+        if !self.rules.throttles_when_charged {
+            return self.is_held(core, e);
+        }
+        if !core.is_running(self.entity_task(e)) && self.is_found_throttled(self.ent(e).cfs) {
+            self.sets_up_work(e);
+        }
+        let is_held = self.is_held(core, e);
+        // It visits the CPU with its work.
+        let visits = is_held && core.throttle_ns > 0 && !core.is_running(self.entity_task(e));
+        let works = if visits { self.bw().works.contains(&e) } else { self.takes_work(e) };
+        works && is_held
+    }
+
+    /// Whether a task of queue `q`, which is picked, finds a throttled queue on the way up to the
+    /// first one that it shares with the task before. The kernel looks no further
+    /// (set_next_task_fair of 7.2), so a task may run in spite of a throttled group above.
+    fn is_found_throttled(&self, mut q: u32) -> bool {
+        loop {
+            if self.is_queue_throttled(q) {
+                return true;
+            }
+            let se = self.rq(q).se;
+            if self.rq(q).curr != NIL || se == NIL {
+                return false;
+            }
+            q = self.ent(se).cfs;
+        }
     }
 
     /// Throttles queue `q` if it has used up its time; returns whether it is throttled
@@ -522,6 +596,9 @@ impl FairClass {
         let queues: Vec<u32> = self.bw().pool(group).throttled.iter().copied().collect();
         let least = i64::from(!self.rules.has(FairBug::UnthrottledWithNothing));
         for q in queues {
+            if self.rules.throttles_when_charged && self.rq(q).curr != NIL {
+                self.update_curr(core, q);
+            }
             let bw = self.bw();
             let pool = bw.pools[group as usize].as_mut().expect("the group has a limit");
             if pool.runtime == 0 {
@@ -668,6 +745,7 @@ impl FairClass {
     /// throttle_cfs_rq_work).
     #[cold]
     pub(super) fn throttle_task(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        self.takes_work(e);
         self.util_est_dequeue(cpu, e, true);
         self.dequeue_entities(core, cpu, e, Dequeue::throttle(false));
         self.add_to_limbo(e);
@@ -679,9 +757,9 @@ impl FairClass {
     }
 
     /// Throttles the running task of `cpu` if its visit is over, whichever is picked next: it does
-    /// that itself as it returns to user mode. Returns whether it did.
-    pub(super) fn end_visit(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        let Some((e, since)) = self.bw().queues[cpu.index()].visit.take() else { return false };
+    /// that itself as it returns to user mode.
+    fn end_visit(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some((e, since)) = self.bw().queues[cpu.index()].visit.take() else { return };
         let task = self.entity_task(e);
         let is_over = core.now >= since.saturating_add(core.throttle_ns);
         let visits = is_over && core.rq(cpu).curr == Some(task) && self.ent(e).on_rq;
@@ -689,7 +767,6 @@ impl FairClass {
         if ends {
             self.throttle_task(core, cpu, e);
         }
-        ends
     }
 
     /// The counters of `group`, if it has a limit.

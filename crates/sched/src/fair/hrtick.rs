@@ -88,9 +88,6 @@ impl FairClass {
         };
         self.tick_levels(core, curr);
         core.resched_curr(cpu);
-        if self.bandwidth.is_some() {
-            self.reschedules_first(cpu.0);
-        }
         core.work.hrtick_ended = Some(cpu);
     }
 

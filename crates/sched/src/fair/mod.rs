@@ -494,6 +494,9 @@ impl SchedClass for FairClass {
             }
             _ => self.yield_eevdf(core, e),
         }
+        if self.bandwidth.is_some() {
+            self.reschedules_first(cpu);
+        }
     }
 
     fn wakeup_preempt(

@@ -74,9 +74,7 @@ impl FairClass {
     fn account_limited(&mut self, core: &mut Core, q: u32, curr: u32) {
         let delta = core.now - self.ent(curr).exec_start;
         self.charge_runtime(core, q, delta);
-        if self.account_time(core, q, curr) {
-            self.reschedules_first(self.cfs[q as usize].cpu);
-        }
+        self.account_time(core, q, curr);
     }
 
     /// Accounts `curr` of queue `q`; returns whether its slice has ended.
@@ -565,13 +563,17 @@ impl FairClass {
     }
 
     pub(super) fn pick_task_fair(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        while self.rq(cpu.0).nr_queued != 0 {
-            let picked = self.pick_from_root(core, cpu);
-            if picked.is_some() {
-                return picked;
-            }
+        if self.bandwidth.is_some() {
+            self.begin_pick(core, cpu);
         }
-        None
+        let mut picked = None;
+        while picked.is_none() && self.rq(cpu.0).nr_queued != 0 {
+            picked = self.pick_from_root(core, cpu);
+        }
+        if self.bandwidth.is_some() {
+            self.end_pick(cpu);
+        }
+        picked
     }
 
     /// Walks down from the root queue of `cpu` to the task to run. `None`: the entity found may not
@@ -613,15 +615,8 @@ impl FairClass {
     /// tick receives the choice.
     #[cold]
     fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
-        if self.bandwidth.is_some() {
-            core.work.leaves_itself = false;
-            if self.leaves_now(core, cpu) || core.throttle_ns > 0 && self.end_visit(core, cpu) {
-                return false;
-            }
-        }
-        let task = self.entity_task(e);
-        if self.is_hierarchy_throttled(q) && !core.task(task).is_exiting {
-            core.work.is_visit = core.throttle_ns > 0 && !core.is_running(task);
+        if self.bandwidth.is_some() && self.has_to_leave(core, e) {
+            core.work.is_visit = core.throttle_ns > 0 && !core.is_running(self.entity_task(e));
             if core.work.is_visit {
                 self.begin_visit(core, cpu, e);
             } else {
