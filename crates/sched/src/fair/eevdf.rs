@@ -192,12 +192,18 @@ impl FairClass {
         }
     }
 
-    /// After a change of weight: the mark of protection no longer fits the deadline (the kernel
-    /// overwrites it with the lag).
-    pub(super) fn protection_after_reweight(&mut self, e: u32) {
-        if self.rules.protection != Protection::ShortestSlice {
-            let se = self.ent_mut(e);
+    /// After a change of weight of the running `e` of queue `q`: the mark of protection no longer
+    /// fits the deadline, or has become the lag (`union` of vlag and vprot).
+    pub(super) fn protection_after_reweight(&mut self, q: u32, e: u32) {
+        // The queue of a CPU has run since the boot, so that no lag is as far as its virtual time.
+        let is_old = self.rq(q).se == NIL;
+        let ends = self.rules.lag_ends_protection;
+        let shortest = self.rules.protection == Protection::ShortestSlice;
+        let se = self.ent_mut(e);
+        if !shortest {
             se.vprot = se.deadline.wrapping_add(1);
+        } else if ends {
+            se.vprot = if is_old { se.vruntime } else { se.vlag as u64 };
         }
     }
 

@@ -214,3 +214,20 @@ fn section_2_11_rr_interval() {
     core.tick_nsec = 1_000_000;
     assert_eq!(class.get_rr_interval(&core, TaskId(0)), 3_000_000);
 }
+
+#[test]
+fn a_new_weight_ends_the_protection_up_to_6_18_44() {
+    for (rules, stays) in [(Rules::LINUX_6_18_44, false), (Rules::LINUX_6_18, true)] {
+        let (mut class, mut core) = running(rules, &[7, 7]);
+        put(&mut class, 1, 10_000_000, 17_000_000);
+        class.ent_mut(0).vruntime = 1_000_000;
+        (class.ent_mut(0).deadline, class.ent_mut(0).vprot) = (7_000_000, 7_000_000);
+        assert!(class.is_protected(0));
+        class.reweight_entity(
+            &mut core,
+            0,
+            LoadWeight::of_task(&SchedAttr { nice: 5, ..SchedAttr::default() }),
+        );
+        assert_eq!(class.is_protected(0), stays, "{rules:?}");
+    }
+}

@@ -101,7 +101,8 @@ impl Entity {
             vruntime: 0,
             deadline: 0,
             vlag: 0,
-            vprot: 0,
+            // It has ended: tasks ran before they came here.
+            vprot: (1u64 << 62).wrapping_neg(),
             slice: 0,
             exec_start: 0,
             sum_exec_runtime: 0,

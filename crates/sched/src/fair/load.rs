@@ -480,7 +480,7 @@ impl FairClass {
             self.place_entity_eevdf(q, e, false);
         }
         if is_curr {
-            self.protection_after_reweight(e);
+            self.protection_after_reweight(q, e);
         } else {
             self.tree_insert(q, e);
         }

@@ -149,6 +149,9 @@ pub struct Rules {
     /// Whether only a pick starts a protection. Otherwise a change of the running task's attributes
     /// does too (up to 6.18).
     pub only_picks_protect: bool,
+    /// Whether the lag and the end of the protection share their memory, so that a change of the
+    /// running entity's weight ends its protection (up to 6.18.44).
+    pub lag_ends_protection: bool,
     /// Wake-up preemption.
     pub wakeup: Wakeup,
     /// Limit of lag.
@@ -203,6 +206,7 @@ impl Rules {
         yield_rule: YieldRule::DeadlineOnly,
         protection: Protection::WhileEligible,
         only_picks_protect: false,
+        lag_ends_protection: false,
         wakeup: Wakeup::ByDeadline,
         lag_limit: LagLimit::OwnSlice,
         delayed_lag_only_rises: false,
@@ -258,12 +262,14 @@ impl Rules {
     pub const LINUX_6_18_44: Self = Self {
         reweight: Reweight::Place,
         protection: Protection::ShortestSlice,
+        lag_ends_protection: true,
         throttling: Throttling::Tasks,
         balance: BalanceRules::LINUX_6_18,
         ..Self::LINUX_6_12
     };
     /// EEVDF as in 6.18.45 and later.
-    pub const LINUX_6_18: Self = Self { reweight: Reweight::ScaleAll, ..Self::LINUX_6_18_44 };
+    pub const LINUX_6_18: Self =
+        Self { reweight: Reweight::ScaleAll, lag_ends_protection: false, ..Self::LINUX_6_18_44 };
     /// EEVDF as in 7.1.
     pub const LINUX_7_1: Self = Self {
         features: Features { balance: BalanceFeatures::LINUX_7_1, ..Features::DEFAULT },
