@@ -425,6 +425,10 @@ impl<S: TraceSink> Engine<'_, S> {
         for group in changed {
             let Some(threads) = &mut self.threads else { return };
             let told = &mut threads.populated[group.index()].told;
+            if told.is_some_and(|told| told > tick) {
+                // What is told then includes this.
+                continue;
+            }
             // CGROUP_FILE_NOTIFY_MIN_INTV.
             let next = told.map_or(tick, |told| tick.max(told + hz.div_ceil(100) + 1));
             *told = Some(next);

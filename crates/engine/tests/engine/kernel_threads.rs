@@ -253,10 +253,14 @@ fn a_thread_leaves_time_for_tasks() {
 /// told of.
 #[test]
 fn a_worker_tells_that_a_group_is_populated() {
-    let visits = |others: usize| {
+    let visits_of = |others: usize, again: bool| {
         let set = |group| Op::SetAttr(Box::new(SchedAttr { cgroup: CgroupId(group), ..nice(0) }));
         let mut moves = ProgramBuilder::new();
-        moves.run(5 * MS).op(set(1)).run(MS).op(set(0)).run(40 * MS);
+        moves.run(5 * MS).op(set(1)).run(MS).op(set(0));
+        if again {
+            moves.run(MS).op(set(1)).run(MS).op(set(0));
+        }
+        moves.run(40 * MS);
         let mut sleeper = ProgramBuilder::new();
         let in_group = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
         let sleeper = task("sleeper", in_group, sleeper.sleep(60 * MS).build());
@@ -275,8 +279,10 @@ fn a_worker_tells_that_a_group_is_populated() {
         });
         wakes.collect::<Vec<_>>()
     };
-    assert_eq!(visits(0), [5, 20]);
-    assert_eq!(visits(1), Vec::<Nanos>::new());
+    assert_eq!(visits_of(0, false), [5, 20]);
+    assert_eq!(visits_of(1, false), Vec::<Nanos>::new());
+    // What happens before the worker comes is told of by then.
+    assert_eq!(visits_of(0, true), [5, 20]);
 }
 
 /// The launcher waits for the tasks in the order in which they were made. The exit of a later one
