@@ -93,6 +93,8 @@ enum Change {
     Launcher(i64),
     /// The run begins so much (ns) later after the boot.
     SetUp(Nanos),
+    /// RCU's thread does not come after exits.
+    NoRcu,
     /// The kernel draws other random numbers.
     Boot(u32),
     /// Every cost is up to 10 % greater or less, each by a part of its own that this seed draws.
@@ -116,9 +118,10 @@ const fn other(cause: Cause, change: Change) -> WhatIf {
 }
 
 /// The changes. How far each part may be wrong is what the page of figures says of it.
-pub const WHAT_IFS: [WhatIf; 56] = [
+pub const WHAT_IFS: [WhatIf; 58] = [
     costs(Cause::Forks, &["fork_ns"], 100_000),
     costs(Cause::Forks, &["fork_ns"], -60_000),
+    costs(Cause::Forks, &["exit_ns"], 130_000),
     costs(Cause::Forks, &["exit_ns"], 60_000),
     costs(Cause::Forks, &["exit_ns"], -60_000),
     costs(Cause::Forks, &["child_start_ns"], 60_000),
@@ -164,6 +167,7 @@ pub const WHAT_IFS: [WhatIf; 56] = [
     costs(Cause::Budgets, &["block_deadline_ns"], -4_000),
     costs(Cause::Rcu, &["rcu_wakeup_ns"], 6_000),
     costs(Cause::Rcu, &["rcu_wakeup_ns"], -6_000),
+    other(Cause::Rcu, Change::NoRcu),
     other(Cause::Searches, Change::Boot(100)),
     other(Cause::Searches, Change::Boot(200)),
     costs(Cause::Searches, &["newidle_ns", "newidle_cpu_ns"], 2_000),
@@ -204,6 +208,12 @@ impl WhatIf {
                 }
             }
             Change::SetUp(more) => spec.machine.set_up_ns += more,
+            Change::NoRcu => {
+                let is_rcu =
+                    |one: &KernelThread| matches!(one.wakes, ThreadWakes::AfterExit { .. });
+                spec.machine.threads.retain(|one| !is_rcu(one));
+                spec.kernel_threads.retain(|(_, one)| !is_rcu(one));
+            }
             Change::All(seed) => {
                 let mut stream = Stream::new(seed, Purpose::Experiment, 0);
                 let parts = Costs::NAMES.map(|_| stream.between(900, 1_100));
