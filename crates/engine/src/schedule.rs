@@ -356,9 +356,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.levels_left(prev, next).0.saturating_mul(self.costs.queue_entity_ns)
     }
 
-    /// What the update of load averages takes when `next` goes on that has waited, since it was
-    /// preempted or since it woke: half of a period's cost for the task, all of it for each of its
-    /// groups that has not run.
+    /// What the update of load averages takes when `next` goes on, which has waited. It is half of
+    /// a period's cost for the task, and all of it for each of its groups that has not run.
     fn load_cost(&self, prev: Option<TaskId>, next: TaskId) -> Nanos {
         let exec = &self.tasks[next];
         let is_fair = self.costs.load_period_ns > 0 && self.levels_of(next) > 0;

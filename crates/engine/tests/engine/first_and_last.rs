@@ -567,8 +567,8 @@ fn a_running_task_of_7_2_leaves_when_the_quota_is_used_up() {
     assert_eq!(with("linux-7.2"), "0A 8B 8.030000C 8.060000-");
 }
 
-/// A sleeper wakes at the tick that finds the quota used up. The CPU reschedules before the task of
-/// the group returns to user mode, so the task stays queued, and leaves when it has visited its CPU.
+/// A sleeper wakes at the tick that finds the quota used up. The CPU reschedules before the task
+/// of the group returns to user mode. So the task stays queued, and leaves after a visit.
 #[test]
 fn a_request_to_reschedule_comes_before_a_task_of_7_2_leaves() {
     let mut limited = limited_hogs(5, 20);
@@ -582,8 +582,8 @@ fn a_request_to_reschedule_comes_before_a_task_of_7_2_leaves() {
 }
 
 /// Two hogs in a group below the one with the quota take turns. The kernel looks for throttled
-/// queues only up to the first one that both tasks share (set_next_task_fair), so neither leaves: in
-/// a guest of 7.2.12 such a group with a quota of 5 in 20 ms gets 99.8 % of its CPU.
+/// queues only up to the first one that both tasks share (set_next_task_fair). So neither leaves:
+/// in a guest of 7.2.12 such a group with a quota of 5 in 20 ms gets 99.8 % of its CPU.
 #[test]
 fn tasks_of_one_group_below_a_throttled_one_go_on_under_7_2() {
     let mut limited = limited_hogs(5, 20);

@@ -5,6 +5,7 @@
 //! more than one class needs. State of a single class is kept in that class, indexed by task or
 //! CPU.
 
+use crate::boundary::clock::StoppedClock;
 use crate::boundary::flags::WakeFlags;
 use crate::boundary::turns::Turns;
 use schedlab_model::random::Stream;
@@ -101,7 +102,7 @@ pub struct Rq {
     /// Whether a lazy reschedule was requested: it happens when the task returns to user mode, or
     /// after the next tick has turned it into a full request (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
-    /// Whether the last request to reschedule only stood for what the running task does as it
+    /// Whether the last request to reschedule was only for what the running task does as it
     /// returns to user mode (TIF_NOTIFY_RESUME). A real request comes before that.
     pub resched_is_notify: bool,
     /// When its timer of slices and budgets was started last, by any class.
@@ -123,43 +124,6 @@ pub struct Rq {
     pub class_nr_running: [u32; CLASSES_MAX],
     /// When each class's part last rose from 0 (valid while it is above 0).
     pub class_running_since: [Nanos; CLASSES_MAX],
-}
-
-/// The clock of a CPU while its next pick is to leave it as it is (`rq_clock_skip_update`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoppedClock(Nanos);
-
-impl StoppedClock {
-    /// The clock runs.
-    const RUNS: Self = Self(Nanos::MAX);
-
-    /// Whether the clock has stopped.
-    #[inline]
-    pub fn is_stopped(self) -> bool {
-        self != Self::RUNS
-    }
-
-    /// Stops the clock at `at`, unless it has stopped.
-    #[inline]
-    pub fn stop_at(&mut self, at: Nanos) {
-        if !self.is_stopped() {
-            self.0 = at;
-        }
-    }
-
-    /// Something updates the clock at `now`; it stays stopped if it was.
-    #[inline]
-    pub fn update(&mut self, now: Nanos) {
-        if self.is_stopped() {
-            self.0 = now;
-        }
-    }
-
-    /// Lets the clock run again from `now` on. Returns the time that it showed before.
-    #[inline]
-    pub fn resume(&mut self, now: Nanos) -> Nanos {
-        std::mem::replace(self, Self::RUNS).0.min(now)
-    }
 }
 
 /// From this number of CPUs on, the core remembers which CPUs changed. On smaller machines it is
@@ -551,43 +515,6 @@ impl Core {
         self.resched_curr_lazy(cpu);
         self.rqs[cpu.index()].resched_is_notify = true;
         true
-    }
-
-    /// A wake-up has updated the clock of `cpu`. If it is to reschedule, the pick leaves the clock
-    /// as it is. A lazy request that is older than the wake-up is none, even if it has become a
-    /// full one on the way out of the interrupt that goes on here; `is_new`: the wake-up has made a
-    /// full one.
-    ///
-    /// It reads the clock later than the interrupt's other effects take place here. On an idle CPU
-    /// a third of the lead passes, on a busy one a sixth (guests of 6.1, 6.12, 6.18 and 7.2).
-    #[doc(hidden)]
-    #[inline]
-    pub fn stop_clock(&mut self, cpu: CpuId, is_new: bool) {
-        let rq = &mut self.rqs[cpu.index()];
-        let is_full = rq.need_resched && (is_new || !rq.need_resched_lazy);
-        if is_full || rq.clock_stopped.is_stopped() {
-            let later_ns = match self.clock_lead_ns {
-                0 => 0,
-                lead_ns => lead_ns / if rq.curr.is_none() { 3 } else { 6 },
-            };
-            rq.clock_stopped = StoppedClock(self.now + later_ns);
-        }
-    }
-
-    /// Something else has updated the clock of `cpu`.
-    #[doc(hidden)]
-    #[inline]
-    pub fn update_stopped_clock(&mut self, cpu: CpuId) {
-        self.rqs[cpu.index()].clock_stopped.update(self.now);
-    }
-
-    /// A timer has updated the clock of a CPU.
-    #[doc(hidden)]
-    pub fn update_stopped_clocks(&mut self) {
-        let now = self.now;
-        for rq in &mut self.rqs {
-            rq.clock_stopped.update(now);
-        }
     }
 
     /// Requests that the task of `cpu` is preempted when it next returns to user mode

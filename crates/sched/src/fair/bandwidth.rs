@@ -5,17 +5,18 @@
 //! one per CPU, takes time from the pool in slices and runs on that. A queue that has used up its
 //! time and finds the pool empty is throttled. Up to 6.17 the group's entity then leaves the queue
 //! above. From 6.18 on each of its tasks leaves when it would be picked, and enters the queue's
-//! limbo; under 7.2 the running one leaves as it returns to user mode. The next refill first covers what a queue overran, and lets it run again. When the last
-//! entity leaves a queue, all but 1 ms of its time returns to the pool, and other queues may run.
+//! limbo; under 7.2 the running one leaves as it returns to user mode. The next refill first covers
+//! what a queue overran, and lets it run again. When the last entity leaves a queue, all but 1 ms
+//! of its time returns to the pool, and other queues may run.
 //!
 //! Time is charged where running time is accounted, so that a queue overruns by up to a tick.
 //!
 //! Source: Linux kernel/sched/fair.c (account_cfs_rq_runtime, throttle_cfs_rq, unthrottle_cfs_rq,
 //! distribute_cfs_runtime, do_sched_cfs_period_timer, do_sched_cfs_slack_timer) and core.c, 6.1,
-//! 6.6, 6.12.63, 6.18.2, 7.2.8. Left out: the doubling of periods that a late timer could not keep (timers
-//! are never late here); load averages that do not change while a queue is throttled; and from 6.18
-//! on, on machines without `throttle_ns`, the visit of a throttled task to its CPU: it leaves when
-//! it is picked instead of at its return to user mode.
+//! 6.6, 6.12.63, 6.18.2, 7.2.8. Left out: the doubling of periods that a late timer could not keep
+//! (timers are never late here); load averages that do not change while a queue is throttled; and
+//! from 6.18 on, on machines without `throttle_ns`, the visit of a throttled task to its CPU: it
+//! leaves when it is picked instead of at its return to user mode.
 
 use super::FairClass;
 use super::load::Change;
