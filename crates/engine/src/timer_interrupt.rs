@@ -10,7 +10,7 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, Nanos, Step, TaskId, TraceSink};
 
 /// The last timer interrupt of a CPU that woke a task, and what the timer of a slice needs.
 #[derive(Clone, Copy, Default, Debug)]
@@ -76,7 +76,9 @@ impl<S: TraceSink> Engine<'_, S> {
     fn finds_switch(&mut self, cpu: CpuId, due: Due) -> bool {
         let rq = self.core.rq(cpu);
         let switched = match rq.curr {
-            Some(_) => self.cpus.timers[cpu.index()].picked,
+            Some(curr) => {
+                self.switches_at(cpu, curr).unwrap_or_else(|| self.cpus.timers[cpu.index()].picked)
+            }
             None => rq.idle_since,
         };
         let open = switched.saturating_add(self.costs.switch_closed_ns);
@@ -85,6 +87,16 @@ impl<S: TraceSink> Engine<'_, S> {
             self.clock.events.push(open, due);
         }
         waits
+    }
+
+    /// When running `task` of `cpu` switches, if it has set its timer and is so near to its switch
+    /// that interrupts are disabled (`__schedule`).
+    fn switches_at(&self, cpu: CpuId, task: TaskId) -> Option<Nanos> {
+        let own = self.tasks[task].shared.as_ref()?;
+        let at = self.clock.burst_ends.get(cpu);
+        let closed_ns = self.costs.switch_closed_ns / 2;
+        let is_near = at.saturating_sub(self.core.now) <= closed_ns;
+        (is_near && matches!(own.pending, Some(Step::Sleep(_)))).then_some(at)
     }
 
     /// How long after the nearest tick of `cpu` a timer has expired whose event is now, and what

@@ -166,7 +166,7 @@ pub struct Costs {
     /// what finds an interrupt in progress is spared this.
     pub interrupt_entry_ns: Nanos,
     /// After a switch: interrupts are disabled around it, so a timer that would wake a task of the
-    /// CPU in this time does so at its end.
+    /// CPU in this time does so at its end. So does one in half of this time before a task sleeps.
     pub switch_closed_ns: Nanos,
     /// What a timer's wake-up of a fair task takes in addition: putting it on its queue.
     pub timer_fair_ns: Nanos,

@@ -444,13 +444,15 @@ fn a_tick_and_a_timer_wait_for_each_other() {
 }
 
 /// When a second task of FIFO runs whose timer expires `after_us` after a first one has gone to
-/// sleep: us after that. A fair task is busy meanwhile.
-fn after_switch_us(after_us: i64) -> u64 {
+/// sleep, in a call of `call_us`: us after that. A fair task is busy meanwhile.
+fn after_switch_us(call_us: u64, after_us: i64) -> u64 {
+    let block_ns = call_us * 1_000;
+    let slept_ns = MS + block_ns;
     let first = ProgramBuilder::new().run(MS).sleep(5 * MS).build();
     let second = ProgramBuilder::new().run(MS).build();
-    let release_ns = Amount::Constant((MS as i64 + after_us * 1_000) as Nanos);
+    let release_ns = Amount::Constant((slept_ns as i64 + after_us * 1_000) as Nanos);
     let second = TaskSpec { release_ns, ..task("second", policy(Policy::Fifo, 1), second) };
-    let costs = Costs { switch_closed_ns: 15_000, ..Costs::ZERO };
+    let costs = Costs { switch_closed_ns: 15_000, block_ns, ..Costs::ZERO };
     let tasks = vec![
         task("first", policy(Policy::Fifo, 1), first),
         task("hog", nice(0), endless()),
@@ -461,18 +463,22 @@ fn after_switch_us(after_us: i64) -> u64 {
         matches!(event.kind, EventKind::Switch { next: Some(TaskId(2)), .. })
     };
     let start = found.trace.events.iter().find(is_second).expect("it runs");
-    (start.time_ns - MS) / 1_000
+    (start.time_ns - slept_ns) / 1_000
 }
 
 /// Interrupts are disabled around a switch. In guests of 7.2 a timer that expires then wakes its
 /// task 16 us after the switch; one that expires before has its task picked by that switch.
 #[test]
 fn a_timer_waits_until_a_switch_is_over() {
-    assert_eq!(after_switch_us(-1), 0);
-    assert_eq!(after_switch_us(1), 15);
-    assert_eq!(after_switch_us(14), 15);
-    assert_eq!(after_switch_us(15), 15);
-    assert_eq!(after_switch_us(16), 16);
+    assert_eq!(after_switch_us(0, -1), 0);
+    assert_eq!(after_switch_us(0, 1), 15);
+    assert_eq!(after_switch_us(0, 14), 15);
+    assert_eq!(after_switch_us(0, 15), 15);
+    assert_eq!(after_switch_us(0, 16), 16);
+    // The same holds for the last part of the call, of half that length.
+    assert_eq!(after_switch_us(10, -9), 0);
+    assert_eq!(after_switch_us(10, -7), 15);
+    assert_eq!(after_switch_us(10, -1), 15);
 }
 
 /// A wake-up that asks for a lazy switch leaves the clock of the CPU running, and so does a second
