@@ -61,8 +61,6 @@ pub struct Exec {
     pub yielded: bool,
     /// Since when it is runnable but not running (valid while it waits).
     pub runnable_since: Nanos,
-    /// It has not run since it was woken or created.
-    pub is_woken: bool,
     /// Whether it has run before.
     pub has_run: bool,
     /// The CPU it ran on last.

@@ -488,9 +488,8 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The cost (ns) of the pick of `next` in its groups.
     #[inline(never)]
-    fn pick_cost(&mut self, next: TaskId) -> Nanos {
+    fn pick_cost(&self, next: TaskId) -> Nanos {
         let below = Nanos::from(self.levels_of(next).saturating_sub(1));
-        self.tasks[next].is_woken = false;
         let shared = Nanos::from(self.core.work.shared_levels).min(below);
         let shared_ns = shared.saturating_mul(self.costs.pick_shared_ns);
         (below - shared).saturating_mul(self.costs.pick_entity_ns).saturating_add(shared_ns)

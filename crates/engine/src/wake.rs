@@ -231,7 +231,6 @@ impl<S: TraceSink> Engine<'_, S> {
             move_to: None,
             yielded: false,
             runnable_since: self.core.now,
-            is_woken: true,
             has_run: false,
             last_cpu: cpu.0,
             name,
@@ -435,7 +434,6 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let exec = &mut self.tasks[task];
         exec.waiting = Waiting::No;
-        exec.is_woken = true;
         exec.runnable_since = self.core.now;
         self.note_burst(task);
         let mut flags =
