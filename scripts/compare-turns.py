@@ -74,7 +74,11 @@ def policies(path: Path) -> list[str]:
     """A letter for the policy of each task of a workload, in the order of traces, and its depth."""
     letters = {"FIFO": "R", "RR": "R", "DEADLINE": "D"}
     found = []
-    for spec in json.loads(path.read_text())["tasks"].values():
+    try:
+        tasks = json.loads(path.read_text())["tasks"]
+    except (OSError, ValueError, KeyError) as error:
+        sys.exit(f"{path}: no workload in plain JSON: {error}; name a file without comments")
+    for spec in tasks.values():
         policy = spec.get("policy", "").removeprefix("SCHED_")
         depth = spec.get("taskgroup", "/").rstrip("/").count("/")
         found += [letters.get(policy, f"F{depth}")] * spec.get("instance", 1)
@@ -92,7 +96,10 @@ def play(options: argparse.Namespace, path: Path) -> tuple[list[Turn], list[Turn
     for trace, command in zip(traces, commands):
         if command is model or not trace.exists():
             whole = [options.schedlab, *command, str(path), "--seed", seed, "--trace", str(trace)]
-            done = subprocess.run(whole, capture_output=True, text=True, check=False)
+            try:
+                done = subprocess.run(whole, capture_output=True, text=True, check=False)
+            except OSError as error:
+                sys.exit(f"{options.schedlab}: {error.strerror}; build it, or name it (--schedlab)")
             if done.returncode:
                 sys.exit(f"{path}: {done.stderr.strip()}")
     return turns(traces[0]), turns(traces[1])
