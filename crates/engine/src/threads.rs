@@ -395,7 +395,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let waits = |thread: &KernelThread| thread.wakes == ThreadWakes::AtAwaitedExit;
         let Some(number) = threads.described.iter().position(waits) else { return };
         let launcher = TaskId(number as u32);
-        if threads.awaited.exits(task) && !self.thread_goes_on(launcher) {
+        if !threads.awaited.exits(task) {
+            // The launcher reaps it later, if it was its child.
+            if self.tasks[task].parent.is_none() {
+                self.shared(task).is_zombie = true;
+            }
+        } else if !self.thread_goes_on(launcher) {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(launcher, cpu, Some(task));
         }

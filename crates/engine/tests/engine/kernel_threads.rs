@@ -311,3 +311,30 @@ fn the_launcher_comes_when_the_task_exits_that_it_waits_for() {
     assert_eq!(visits(vec![late.clone(), fifo(2)]), [6]);
     assert_eq!(visits(vec![fifo(2), late, task("hog", nice(0), endless())]), Vec::<Nanos>::new());
 }
+
+/// A launcher reaps tasks in the order in which they were made. RCU frees one that has exited then,
+/// and none if the launcher waits for an endless one.
+#[test]
+fn rcu_comes_when_the_launcher_reaps() {
+    let visits = |tasks: Vec<TaskSpec>| {
+        let workload = Workload::new("exits", tasks);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        let launcher = KernelThread { wakes: ThreadWakes::AtAwaitedExit, rt_priority: 99, ..rcu() };
+        case.machine =
+            Machine { threads: vec![launcher, rcu()], costs: Costs::ZERO, ..case.machine };
+        case.until_ns = Some(40 * MS);
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+            EventKind::Switch { next: Some(TaskId(1)), .. } => Some(event.time_ns / MS),
+            _ => None,
+        });
+        switches.collect::<Vec<_>>()
+    };
+    let fifo = |prio, ms: u64| task("t", policy(Policy::Fifo, prio), burst(ms * MS));
+    let fair = || task("t", nice(0), burst(20 * MS));
+    let hog = task("hog", nice(0), endless());
+    assert_eq!(visits(vec![fifo(1, 1), fair()]), [4, 8]);
+    assert_eq!(visits(vec![fifo(1, 1), hog]), Vec::<Nanos>::new());
+    // The second one exits first, and is reaped when the first one exits, after 7 ms.
+    assert_eq!(visits(vec![fifo(1, 6), fifo(2, 1), fair()]), [8, 12]);
+}
