@@ -22,6 +22,8 @@ pub(crate) struct TimerInterrupt {
     pub(crate) picked: Nanos,
     /// Time by which it puts off the switch that the CPU was asked for.
     delay_ns: Nanos,
+    /// Whether its last wake-up followed another one.
+    is_next: bool,
 }
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -41,6 +43,12 @@ impl<S: TraceSink> Engine<'_, S> {
         waits
     }
 
+    /// Whether a timer of `cpu` that wakes a task now follows another one in the same interrupt.
+    fn follows_now(&self, cpu: CpuId) -> bool {
+        let now = self.core.now;
+        self.cpus.timers[cpu.index()].until == now && now > 0
+    }
+
     /// Whether `due`, a timer of `cpu`, expires while its tick goes on: it comes at the end.
     /// `earlier_ns`: how much earlier than the timer's delay its event is.
     #[inline]
@@ -50,6 +58,10 @@ impl<S: TraceSink> Engine<'_, S> {
 
     #[inline(never)]
     fn finds_tick(&mut self, cpu: CpuId, earlier_ns: i64, due: Due) -> bool {
+        if self.core.now > 0 && self.cpus.timers[cpu.index()].until >= self.core.now {
+            // Its interrupt began before the tick, which is the last of the timers then.
+            return false;
+        }
         let Some((since_ns, tick_ns)) = self.at_tick(cpu, earlier_ns) else { return false };
         let waits = (0..tick_ns as i64).contains(&since_ns);
         if waits {
@@ -127,12 +139,17 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let Some((since_ns, tick_ns)) = self.at_tick(cpu, earlier_ns) else { return };
         let wakeup_ns = self.next_wakeup_ns(cpu, task);
-        let expires = 1 - wakeup_ns.saturating_add(entry_ns) as i64..0;
+        // The time of the first wake-up includes the entry of the interrupt.
+        let is_next = self.cpus.timers[cpu.index()].is_next;
+        let before_ns = if is_next { entry_ns as i64 } else { 0 };
+        let expires = 1 - wakeup_ns.saturating_add(entry_ns) as i64..-before_ns;
         let ends = 0..=tick_ns.saturating_add(entry_ns) as i64;
-        let ns = match is_asked {
-            true if expires.contains(&since_ns) => tick_ns,
-            false if ends.contains(&since_ns) => wakeup_ns.saturating_sub(entry_ns),
-            _ => 0,
+        let ns = if (is_asked || is_next) && expires.contains(&since_ns) {
+            tick_ns
+        } else if !is_asked && !is_next && ends.contains(&since_ns) {
+            wakeup_ns.saturating_sub(entry_ns)
+        } else {
+            0
         };
         let timer = &mut self.cpus.timers[cpu.index()];
         timer.delay_ns = timer.delay_ns.saturating_add(ns);
@@ -153,10 +170,10 @@ impl<S: TraceSink> Engine<'_, S> {
             return false;
         }
         let ns = self.next_wakeup_ns(cpu, task);
-        let now = self.core.now;
+        let is_next = self.follows_now(cpu);
         let timer = &mut self.cpus.timers[cpu.index()];
-        let is_next = timer.until == now && now > 0;
-        timer.until = now.saturating_add(ns);
+        timer.is_next = is_next;
+        timer.until = self.core.now.saturating_add(ns);
         if !is_next || (!was_asked && self.core.is_asked(cpu)) {
             return false;
         }

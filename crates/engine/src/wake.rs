@@ -62,6 +62,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.work.bpf_insns = 0;
         }
         let programs_ns = self.lose_class_cost(this_cpu);
+        if by_timer {
+            self.meets_tick(this_cpu, task, 0, was_asked);
+        }
         self.switches_later(programs_ns.saturating_add(rest_ns));
     }
 

@@ -528,3 +528,34 @@ fn a_period_of_the_load_average_makes_a_slice_longer() {
     assert_eq!(found(0), "0A 0.710000B 1.420000A");
     assert_eq!(found(1_300), "0A 0.710000B 1.421300A");
 }
+
+/// Timers that expire together shortly before a tick come one after another, and the tick last.
+#[test]
+fn a_tick_waits_for_all_timers_of_an_interrupt() {
+    let costs = Costs {
+        interrupt_entry_ns: 4_000,
+        timer_next_ns: 10_000,
+        timer_delay_ns: 10_000,
+        wakeup_switch_ns: 10_000,
+        timer_wakeup_ns: 10_000,
+        tick_ns: 20_000,
+        ..Costs::ZERO
+    };
+    let late = |rt_priority| TaskSpec {
+        release_ns: Amount::Constant(3_990_000),
+        ..task("late", policy(Policy::Fifo, rt_priority), burst(MS))
+    };
+    let tasks = vec![late(1), late(2), late(3), task("hog", nice(0), endless())];
+    let found = run(tasks, costs, 12 * MS);
+    let released = found.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Fork { task, .. } if task.0 > 0 => Some(event.time_ns / 1_000),
+        _ => None,
+    });
+    assert_eq!(released.collect::<Vec<_>>(), [4_000, 4_010, 4_020]);
+    let first = found.trace.events.iter().find_map(|event| match event.kind {
+        EventKind::Switch { next: Some(TaskId(3)), .. } => Some(event.time_ns / 1_000),
+        _ => None,
+    });
+    // The last wake-up takes 10 us, the tick 16 without its entry, and the way to the switch 10.
+    assert_eq!(first, Some(4_020 + 10 + 16));
+}
