@@ -508,6 +508,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
         let nr_starts = core.work.hrtick_starts;
         class.enqueue_task(core, cpu, task, enqueue);
+        if self.costs.clock_lead_ns > 0 {
+            self.account_ahead(cpu, task);
+        }
         self.preempt(cpu, task, flags);
         if self.costs.wakeup_fair_ns > 0 && cpu == flags.this_cpu {
             // A third of it goes into what such a task does not need, the choice of a CPU.
@@ -559,10 +562,24 @@ impl<S: TraceSink> Engine<'_, S> {
         t.state = TaskState::Running;
         let class = t.class;
         self.core.wake_flags = flags;
+        if self.costs.clock_lead_ns > 0 {
+            self.account_ahead(cpu, task);
+        }
         let (class, core) = self.class(class);
         class.enqueue_task(core, cpu, task, enqueue);
         core.tasks[task.index()].on_rq = true;
         self.preempt(cpu, task, flags);
+    }
+
+    /// A wake-up of `task` reads the clock of `cpu`, a little later than it takes place here, before
+    /// it places the task.
+    #[inline(never)]
+    fn account_ahead(&mut self, cpu: CpuId, task: TaskId) {
+        if self.core.rq(cpu).curr.is_some() {
+            let ns = self.core.wakeup_clock_ns(cpu);
+            let (class, core) = self.class(self.core.task(task).class);
+            class.account_ahead(core, cpu, task, ns);
+        }
     }
 
     #[inline(always)]

@@ -559,3 +559,27 @@ fn a_tick_waits_for_all_timers_of_an_interrupt() {
     // The last wake-up takes 10 us, the tick 16 without its entry, and the way to the switch 10.
     assert_eq!(first, Some(4_020 + 10 + 16));
 }
+
+/// A wake-up reads the clock before it places the task: a running SCHED_IDLE task has been charged
+/// up to then, and is eligible again as soon as the woken one has run for longer than nothing.
+#[test]
+fn a_wakeup_places_a_task_where_the_running_one_is() {
+    let turns = |clock_lead_ns| {
+        let costs = Costs {
+            tick_ns: 20_000,
+            tick_resched_ns: 20_000,
+            wakeup_switch_ns: 10_000,
+            clock_lead_ns,
+            ..Costs::ZERO
+        };
+        let late = TaskSpec {
+            release_ns: Amount::Constant(3_600_000),
+            ..task("late", SchedAttr { slice_ns: Some(100_000), ..nice(0) }, endless())
+        };
+        let idle = SchedAttr { policy: Policy::Idle, ..SchedAttr::default() };
+        let tasks = vec![task("idle", idle, endless()), late];
+        timeline(&run(tasks, costs, 5 * MS))
+    };
+    let expected = "0.010000A 3.610000B 4.020000A";
+    assert_eq!([turns(0), turns(15_000)], [expected, expected]);
+}

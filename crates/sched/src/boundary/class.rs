@@ -190,6 +190,12 @@ pub trait SchedClass: Explain + Send {
         flags: WakeFlags,
     );
 
+    /// A wake-up of `task` of this class on `cpu` reads the clock `ns` from now. Accounts up to then
+    /// what runs on the queue where the two compete.
+    fn account_ahead(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, ns: Nanos) {
+        let _ = (core, cpu, task, ns);
+    }
+
     /// Returns the task of this class that `cpu` should run, or `None` if it has none. The running
     /// task is a candidate if it is still runnable. The core does not ask again. A class with one
     /// queue for several CPUs first moves the task here with [`Core::set_task_cpu`]. Required.

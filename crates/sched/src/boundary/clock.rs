@@ -47,19 +47,27 @@ impl Core {
     /// full one on the way out of the interrupt that goes on here; `is_new`: the wake-up has made a
     /// full one.
     ///
-    /// It reads the clock later than the interrupt's other effects take place here. On an idle CPU
-    /// a third of the lead passes, on a busy one a sixth (guests of 6.1, 6.12, 6.18 and 7.2).
+    /// It has read the clock [`Core::wakeup_clock_ns`] later than its other effects take place here.
     #[doc(hidden)]
     #[inline]
     pub fn stop_clock(&mut self, cpu: CpuId, is_new: bool) {
-        let rq = &mut self.rqs[cpu.index()];
+        let rq = &self.rqs[cpu.index()];
         let is_full = rq.need_resched && (is_new || !rq.need_resched_lazy);
         if is_full || rq.clock_stopped.is_stopped() {
-            let later_ns = match self.clock_lead_ns {
-                0 => 0,
-                lead_ns => lead_ns / if rq.curr.is_none() { 3 } else { 6 },
-            };
-            rq.clock_stopped = StoppedClock(self.now + later_ns);
+            let at = self.now + self.wakeup_clock_ns(cpu);
+            self.rqs[cpu.index()].clock_stopped = StoppedClock(at);
+        }
+    }
+
+    /// How much later a wake-up on `cpu` reads the clock than its other effects take place here. On
+    /// an idle CPU a third of the lead passes, on a busy one a sixth (guests of 6.1, 6.12, 6.18 and
+    /// 7.2).
+    #[doc(hidden)]
+    #[inline]
+    pub fn wakeup_clock_ns(&self, cpu: CpuId) -> Nanos {
+        match self.clock_lead_ns {
+            0 => 0,
+            lead_ns => lead_ns / if self.rqs[cpu.index()].curr.is_none() { 3 } else { 6 },
         }
     }
 

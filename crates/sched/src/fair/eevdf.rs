@@ -423,7 +423,7 @@ impl FairClass {
         if is_buddy && wake.is_sync {
             // Its account has just been updated, so this is long only if no task counts as
             // cache-hot.
-            let ran = core.now - self.ent(se).exec_start;
+            let ran = core.now.saturating_sub(self.ent(se).exec_start);
             if self.deadline_before(pse, se) && ran >= self.tunables.migration_cost_ns {
                 core.resched_curr_lazy(cpu);
             }

@@ -511,6 +511,22 @@ impl SchedClass for FairClass {
         self.check_preempt(core, cpu, task, curr, wake);
     }
 
+    fn account_ahead(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, ns: Nanos) {
+        let mut e = self.task_entity(task);
+        // No entity has the number NIL.
+        while let Some(se) = self.ents.get(e as usize) {
+            let (q, parent) = (se.cfs, se.parent);
+            if self.rq(q).curr != NIL {
+                let now = core.now;
+                core.now += ns;
+                self.update_curr(core, q);
+                core.now = now;
+                break;
+            }
+            e = parent;
+        }
+    }
+
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         if self.is_pushing(cpu) {
             return None;
