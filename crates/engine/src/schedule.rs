@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::SchedulerFault;
 use crate::exec::Waiting;
 use crate::observe::Cause;
-use schedlab_model::{Costs, CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::{Costs, CpuId, EventKind, Nanos, Policy, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::boundary::core::{Core, Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
@@ -330,7 +330,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 let stays = out == SwitchOut::Yielded;
                 let cost = if stays { Self::put_cost } else { Self::dequeue_cost };
                 groups_ns = cost(self, prev, next);
-                self.costs.block_switch_ns
+                self.costs.block_switch_ns.saturating_add(self.late_pick_ns(prev, next))
             }
         };
         groups_ns = groups_ns.saturating_add(self.delayed_cost());
@@ -340,6 +340,17 @@ impl<S: TraceSink> Engine<'_, S> {
         let stopper_ns = if moves { self.stopper_ns() } else { 0 };
         let leave_ns = leave_ns.saturating_add(groups_ns);
         leave_ns.saturating_add(self.server_cost()).saturating_add(stopper_ns)
+    }
+
+    /// What the turn of `next` takes more after `prev` has blocked, if neither is a fair task and
+    /// `next` has slept.
+    fn late_pick_ns(&self, prev: Option<TaskId>, next: TaskId) -> Nanos {
+        let fair = self.core.class_of(Policy::Normal);
+        let is_above = |task: TaskId| self.core.task(task).class < fair;
+        let exec = &self.tasks[next];
+        let has_slept = exec.has_run && exec.remaining == 0;
+        let is_late = has_slept && is_above(next) && prev.is_some_and(is_above);
+        if is_late { self.costs.pick_fair_ns } else { 0 }
     }
 
     /// What it takes to take `prev`, which has blocked, off the queues of its groups.
@@ -460,6 +471,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if self.has_switch_costs {
             cost = cost.saturating_add(self.pick_cost(next));
+            if from_idle && self.core.task(next).class < self.core.class_of(Policy::Normal) {
+                cost = cost.saturating_sub(self.costs.idle_rt_ns);
+            }
             self.copies_pages(next, has_run);
         }
         let refill = match self.cpus.cold_caches {

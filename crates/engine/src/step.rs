@@ -328,11 +328,30 @@ impl<S: TraceSink> Engine<'_, S> {
             Policy::Deadline => self.costs.block_deadline_ns,
             _ => 0,
         };
-        let before = self.costs.block_ns.saturating_add(class_ns);
+        let pick_ns = self.costs.pick_fair_ns;
+        let less_ns = if pick_ns > 0 && self.finds_no_fair(task) { pick_ns } else { 0 };
+        let before = self.costs.block_ns.saturating_add(class_ns).saturating_sub(less_ns);
         match before.saturating_add(self.first_sleep_ns(task)) {
             0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
             all => self.call_first(task, all, Step::Sleep(ns.saturating_sub(before))),
         }
+    }
+
+    /// Whether `task` is a real-time or deadline task, and another one waits for its CPU that has
+    /// slept or is new. One that was preempted is as late as a fair one.
+    #[inline(never)]
+    fn finds_no_fair(&self, task: TaskId) -> bool {
+        let fair = self.core.class_of(Policy::Normal);
+        let cpu = self.core.task(task).cpu;
+        let above = &self.core.rq(cpu).class_nr_running[..usize::from(fair)];
+        let waits = |other: u32| {
+            let t = &self.core.tasks[other as usize];
+            let is_fresh = self.tasks[TaskId(other)].remaining == 0;
+            other != task.0 && t.class < fair && t.cpu == cpu && t.on_rq && is_fresh
+        };
+        self.core.task(task).class < fair
+            && above.iter().sum::<u32>() > 1
+            && (0..self.core.tasks.len() as u32).any(waits)
     }
 
     /// The task arrives at the switch with `ns` of its sleep left. If none is left, its timer

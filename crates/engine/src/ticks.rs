@@ -100,8 +100,33 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.is_asked_by_timer(cpu) {
             self.core.park_resched(cpu);
         } else if self.core.rq(cpu).need_resched {
-            self.resched_after(cpu, rest_ns.saturating_add(levels_ns));
+            let ns = rest_ns.saturating_add(levels_ns).saturating_add(self.pick_fair_ns(cpu));
+            if self.costs.tick_lead_ns > 0 {
+                // The pick updates the clock at its beginning.
+                let read_ns = ns.saturating_sub(self.costs.tick_lead_ns);
+                let at = self.core.now.saturating_add(read_ns);
+                self.core.rqs[cpu.index()].clock_stopped.stop_at(at);
+            }
+            self.resched_after(cpu, ns);
         }
+    }
+
+    /// What the way to the switch takes `cpu` more if a fair task follows one of another class.
+    fn pick_fair_ns(&mut self, cpu: CpuId) -> Nanos {
+        let ns = self.costs.tick_pick_fair_ns;
+        let rq = self.core.rq(cpu);
+        let Some(curr) = rq.curr.filter(|_| ns > 0) else { return 0 };
+        let fair = self.core.class_of(Policy::Normal);
+        let nr_above: u32 = rq.class_nr_running[..usize::from(fair)].iter().sum();
+        let own = self.core.task(curr).class;
+        // A task of FIFO or RR that is alone leaves only for the fair server, or is throttled.
+        let leaves_alone = nr_above == 1 && own == self.core.class_of(Policy::Fifo);
+        let has_fair = rq.class_nr_running[usize::from(fair)] > 0;
+        if own >= fair || !has_fair || (nr_above > 0 && !leaves_alone) {
+            return 0;
+        }
+        self.extend_burst(cpu, ns);
+        ns
     }
 
     /// Whether a tick takes the same time from every task, and nothing slows one down.

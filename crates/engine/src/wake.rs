@@ -370,7 +370,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut later_ns = 0;
         // A task that is preempted pays for the way to the switch, not for the way back.
         if preempts {
-            later_ns = check_ns.saturating_add(queued_ns / 2);
+            let put_ns = match levels {
+                0 if self.levels_of(curr) > 1 => self.costs.put_group_ns,
+                _ => 0,
+            };
+            taken_ns = taken_ns.saturating_add(put_ns);
+            later_ns = check_ns.saturating_add(queued_ns / 2).saturating_add(put_ns);
         } else {
             let is_rt = self.core.task(task).attr.policy.is_rt();
             let rt_ns = if is_rt { self.costs.timer_wakeup_rt_ns } else { 0 };
@@ -571,8 +576,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.preempt(cpu, task, flags);
     }
 
-    /// A wake-up of `task` reads the clock of `cpu`, a little later than it takes place here, before
-    /// it places the task.
+    /// A wake-up of `task` reads the clock of `cpu` before it places the task, a little later than
+    /// it takes place here.
     #[inline(never)]
     fn account_ahead(&mut self, cpu: CpuId, task: TaskId) {
         if self.core.rq(cpu).curr.is_some() {

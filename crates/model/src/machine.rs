@@ -189,6 +189,9 @@ pub struct Costs {
     /// The part of `wakeup_switch_ns` that puts a preempted fair task back: on a CPU that is idle
     /// or runs a task of another class the switch comes this much earlier.
     pub put_fair_ns: Nanos,
+    /// How much later the switch from a preempted fair task of a group to a task of FIFO, RR or
+    /// DEADLINE comes that a timer has woken.
+    pub put_group_ns: Nanos,
     /// For each level of groups below the root: putting a fair task on its queue when a timer wakes
     /// it, also where the group is on its queue already. And putting back one that is preempted:
     /// by a timer, before the switch, or else on the next task's time, if that is not of the group.
@@ -199,6 +202,10 @@ pub struct Costs {
     pub block_ns: Nanos,
     /// What a sleep of a task of SCHED_DEADLINE takes in addition to `block_ns`, for its timers.
     pub block_deadline_ns: Nanos,
+    /// The part of `block_ns` that the pick of a fair task takes. A sleep of a task of FIFO, RR or
+    /// DEADLINE is so much shorter if another one of them waits that was not preempted. Its turn
+    /// is as much longer, if it has slept.
+    pub pick_fair_ns: Nanos,
     /// What the switch from a task that blocks, yields or exits takes in addition to
     /// `context_switch_ns`: the kernel has read the clock before it takes that task off its queue,
     /// so the next one pays.
@@ -225,6 +232,9 @@ pub struct Costs {
     pub dequeue_delayed_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
+    /// How much less the switch from the idle task takes if the next task is of FIFO, RR or
+    /// DEADLINE.
+    pub idle_rt_ns: Nanos,
     /// From the wake-up to the switch on a CPU that was idle at a tick, in addition to
     /// `wakeup_switch_ns`: it had stopped its tick. Charged to no task.
     pub idle_tick_ns: Nanos,
@@ -234,6 +244,9 @@ pub struct Costs {
     pub migration_llc_ns: Nanos,
     /// One timer tick, on the CPU that takes it.
     pub tick_ns: Nanos,
+    /// What a tick that ends the turn of a task of FIFO, RR or DEADLINE takes more before the
+    /// switch, if the next task is fair.
+    pub tick_pick_fair_ns: Nanos,
     /// The part of a tick (`tick_ns` and `tick_entity_ns`) after it has charged the running task:
     /// the rest of the interrupt and the return from it. If the tick requests a reschedule, the CPU
     /// picks the next task only after this time. The running task is charged for it. A quantum of
@@ -242,6 +255,11 @@ pub struct Costs {
     /// How long before a switch the kernel has read the clock from which the next task is charged.
     /// A tick charges a fair task so much more than since its switch.
     pub clock_lead_ns: Nanos,
+    /// How long before a switch that a tick has asked for the kernel has read the clock from which
+    /// the next task is charged.
+    pub tick_lead_ns: Nanos,
+    /// How much more a tick charges a task of SCHED_DEADLINE than since its switch.
+    pub tick_budget_lead_ns: Nanos,
     /// What a tick takes beyond `tick_ns` for each level of groups at which it accounts a task of
     /// the fair class: one for a task of the root group, two in a group below it.
     pub tick_entity_ns: Nanos,
@@ -479,9 +497,11 @@ names_of_costs! {
     inactive_timer_ns,
     wakeup_switch_ns,
     put_fair_ns,
+    put_group_ns,
     queue_entity_ns,
     block_ns,
     block_deadline_ns,
+    pick_fair_ns,
     block_switch_ns,
     preempt_switch_ns,
     repick_ns,
@@ -491,12 +511,16 @@ names_of_costs! {
     dequeue_entity_ns,
     dequeue_delayed_ns,
     idle_exit_ns,
+    idle_rt_ns,
     idle_tick_ns,
     migration_ns,
     migration_llc_ns,
     tick_ns,
+    tick_pick_fair_ns,
     tick_resched_ns,
     clock_lead_ns,
+    tick_lead_ns,
+    tick_budget_lead_ns,
     tick_entity_ns,
     tick_rt_ns,
     hrtick_ns,
@@ -608,9 +632,11 @@ impl Costs {
         inactive_timer_ns: 0,
         wakeup_switch_ns: 0,
         put_fair_ns: 0,
+        put_group_ns: 0,
         queue_entity_ns: 0,
         block_ns: 0,
         block_deadline_ns: 0,
+        pick_fair_ns: 0,
         block_switch_ns: 0,
         preempt_switch_ns: 0,
         repick_ns: 0,
@@ -620,12 +646,16 @@ impl Costs {
         dequeue_entity_ns: 0,
         dequeue_delayed_ns: 0,
         idle_exit_ns: 0,
+        idle_rt_ns: 0,
         idle_tick_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
         tick_ns: 0,
+        tick_pick_fair_ns: 0,
         tick_resched_ns: 0,
         clock_lead_ns: 0,
+        tick_lead_ns: 0,
+        tick_budget_lead_ns: 0,
         tick_entity_ns: 0,
         tick_rt_ns: 0,
         hrtick_ns: 0,

@@ -8,8 +8,8 @@ use common::workloads::{burst, endless, nice, policy, task};
 use common::{Case, MS, Run, timeline};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, EventKind, Machine, Nanos, Op, Policy, Preempt, SchedAttr,
-    SwitchOut, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, DeadlineParams, EventKind, Machine, Nanos, Op, Policy,
+    Preempt, SchedAttr, SwitchOut, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -44,7 +44,7 @@ fn a_turn_of_whole_ticks_is_not_used_up_at_the_last_one() {
 fn only_what_a_tick_asks_for_waits_for_its_end() {
     let costs = Costs { tick_ns: TICK, tick_resched_ns: TICK, ..Costs::ZERO };
     let wakes = |at_us: Nanos| TaskSpec {
-        release_ns: schedlab_model::Amount::Constant(at_us * 1_000),
+        release_ns: Amount::Constant(at_us * 1_000),
         ..task("late", nice(-20), burst(MS))
     };
     let turns = |at_us| {
@@ -68,6 +68,50 @@ fn a_tick_charges_from_the_clock_that_the_switch_has_read() {
     };
     assert_eq!(turns(0), "0A 3.305000B 8.020000C");
     assert_eq!(turns(10_000), "0A 3.305000B 4.020000C 8.020000B");
+}
+
+/// Two hogs take turns. At 8 ms both have been charged 4 ms if the second one pays for the 20 us
+/// after the tick. If the first one does, the second has had less, and goes on.
+#[test]
+fn who_follows_a_tick_pays_from_the_clock_of_the_pick() {
+    let turns = |tick_lead_ns| {
+        let costs = Costs { tick_ns: TICK, tick_resched_ns: 20_000, tick_lead_ns, ..Costs::ZERO };
+        timeline(&run("linux-6.12", hogs(2), costs, Some(13 * MS)))
+    };
+    assert_eq!(turns(0), "0A 4.020000B 12.020000A");
+    assert_eq!(turns(20_000), "0A 4.020000B 8.020000A 12.020000B");
+}
+
+fn deadline(runtime_ns: Nanos) -> SchedAttr {
+    let deadline =
+        DeadlineParams { runtime_ns, deadline_ns: 50 * MS, period_ns: 50 * MS, reclaim: false };
+    SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() }
+}
+
+/// A pick that comes to a fair task from one whose budget is over takes longer.
+#[test]
+fn a_fair_task_follows_a_budget_later() {
+    let costs =
+        Costs { tick_ns: TICK, tick_resched_ns: TICK, tick_pick_fair_ns: 5_000, ..Costs::ZERO };
+    let turns = |next: SchedAttr| {
+        let first = task("first", deadline(5 * MS), endless());
+        let tasks = vec![first, task("next", next, endless())];
+        timeline(&run("linux-6.12", tasks, costs, Some(9 * MS)))
+    };
+    assert_eq!(turns(nice(0)), "0A 8.035000B");
+    assert_eq!(turns(policy(Policy::Fifo, 1)), "0A 8.030000B");
+}
+
+/// A budget that lacks 4 us at a tick is used up if its turn began 4 us before the switch.
+#[test]
+fn a_tick_charges_a_budget_from_before_the_switch() {
+    let turns = |tick_budget_lead_ns| {
+        let costs = Costs { tick_budget_lead_ns, ..Costs::ZERO };
+        let tasks = vec![task("dl", deadline(4 * MS + 4_000), endless()), hogs(1).remove(0)];
+        timeline(&run("linux-6.12", tasks, costs, Some(9 * MS)))
+    };
+    assert_eq!(turns(3_000), "0A 8B");
+    assert_eq!(turns(4_000), "0A 4B");
 }
 
 #[test]

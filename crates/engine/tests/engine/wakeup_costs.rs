@@ -583,3 +583,71 @@ fn a_wakeup_places_a_task_where_the_running_one_is() {
     let expected = "0.010000A 3.610000B 4.020000A";
     assert_eq!([turns(0), turns(15_000)], [expected, expected]);
 }
+
+/// Two tasks of FIFO and a hog: a sleep is shorter while the other one waits, and the turn of that
+/// one longer, if it has slept.
+#[test]
+fn a_pick_of_a_fair_task_takes_part_of_a_sleep() {
+    let costs = Costs { block_ns: 8_000, pick_fair_ns: 3_000, ..Costs::ZERO };
+    let fifo = || task("fifo", policy(Policy::Fifo, 1), bursts(2, MS, 1_500_000));
+    let found = run(vec![fifo(), fifo(), task("hog", nice(0), endless())], costs, 8 * MS);
+    assert!(
+        timeline(&found).starts_with("0A 1.005000B 2.013000C 2.500000A"),
+        "{}",
+        timeline(&found)
+    );
+    let both = || task("fifo", policy(Policy::Fifo, 1), bursts(2, MS, 500_000));
+    let found = run(vec![both(), both(), task("hog", nice(0), endless())], costs, 8 * MS);
+    let ends = "4.026000A 4.029000C 4.521000B 4.521000C";
+    assert_eq!(timeline(&found), format!("0A 1.005000B 2.010000A 3.018000B {ends}"));
+}
+
+/// One that was preempted is as late as a fair task: the sleep of the other one is not shorter.
+#[test]
+fn a_preempted_task_is_picked_as_late_as_a_fair_one() {
+    let costs = Costs { block_ns: 8_000, pick_fair_ns: 3_000, ..Costs::ZERO };
+    let low = task("low", policy(Policy::Fifo, 1), burst(3 * MS));
+    let high = |late_ns| TaskSpec {
+        release_ns: Amount::Constant(late_ns),
+        ..task("high", policy(Policy::Fifo, 2), bursts(1, MS, MS))
+    };
+    let found = run(vec![low.clone(), high(MS)], costs, 8 * MS);
+    assert_eq!(timeline(&found), "0A 1B 2.008000A 3B 3A 4.008000-");
+    let found = run(vec![low, high(0)], costs, 8 * MS);
+    assert_eq!(timeline(&found), "0B 1.005000A 2B 2A 4.005000-");
+}
+
+/// A timer wakes a task of FIFO while a fair one runs, in a group or not.
+#[test]
+fn a_preempted_task_of_a_group_leaves_later() {
+    let costs = Costs {
+        timer_wakeup_ns: 10_000,
+        wakeup_switch_ns: 10_000,
+        put_group_ns: 4_000,
+        ..Costs::ZERO
+    };
+    let start = |hog: SchedAttr| {
+        let late = TaskSpec {
+            release_ns: Amount::Constant(MS),
+            ..task("late", policy(Policy::Fifo, 1), burst(MS))
+        };
+        let mut workload = Workload::new("groups", vec![task("hog", hog, endless()), late]);
+        workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, ..case.machine };
+        case.until_ns = Some(3 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(start(nice(0)), "0.010000A 1.010000B 2.010000A");
+    let grouped = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
+    assert_eq!(start(grouped), "0.010000A 1.014000B 2.014000A");
+}
+
+#[test]
+fn a_real_time_task_starts_sooner_on_an_idle_cpu() {
+    let costs =
+        Costs { idle_exit_ns: 9_000, idle_rt_ns: 3_000, wakeup_switch_ns: 1, ..Costs::ZERO };
+    let end = |attr| timeline(&run(vec![task("t", attr, burst(MS))], costs, 3 * MS));
+    assert_eq!(end(nice(0)), "0.000001A 1.009001-");
+    assert_eq!(end(policy(Policy::Rr, 1)), "0.000001A 1.006001-");
+}

@@ -211,7 +211,7 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 }
 
 /// Costs of interrupts, and of ways to a switch.
-const PARTS_OF_INTERRUPTS: [&str; 18] = [
+const PARTS_OF_INTERRUPTS: [&str; 21] = [
     "timer_wakeup_ns",
     "timer_next_ns",
     "timer_rt_ns",
@@ -226,8 +226,11 @@ const PARTS_OF_INTERRUPTS: [&str; 18] = [
     "inactive_timer_ns",
     "wakeup_switch_ns",
     "put_fair_ns",
+    "put_group_ns",
+    "idle_rt_ns",
     "block_ns",
     "block_deadline_ns",
+    "pick_fair_ns",
     "block_switch_ns",
     "preempt_switch_ns",
 ];
@@ -258,7 +261,11 @@ fn why_missing(name: &str) -> &'static str {
         "tick_entity_ns" | "tick_rt_ns" | "server_refill_ns" => {
             "no program can tell it from the rest of a tick"
         }
-        "tick_resched_ns" | "clock_lead_ns" => {
+        "tick_resched_ns"
+        | "clock_lead_ns"
+        | "tick_lead_ns"
+        | "tick_pick_fair_ns"
+        | "tick_budget_lead_ns" => {
             "no program is there between a tick and the switch that it asks for"
         }
         "fork_stack_ns" => "no program can tell which stacks its kernel keeps",
@@ -337,7 +344,7 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 102] = [
+    const NEVER_MEASURED: [&str; 108] = [
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
@@ -352,6 +359,8 @@ mod tests {
         "class_timer_ns",
         "inactive_timer_ns",
         "put_fair_ns",
+        "put_group_ns",
+        "idle_rt_ns",
         "queue_entity_ns",
         "block_deadline_ns",
         "pick_entity_ns",
@@ -414,6 +423,10 @@ mod tests {
         "pick_entry_ns",
         "tick_resched_ns",
         "clock_lead_ns",
+        "tick_lead_ns",
+        "tick_budget_lead_ns",
+        "pick_fair_ns",
+        "tick_pick_fair_ns",
         "child_start_ns",
         "child_alone_ns",
         "child_task_ns",

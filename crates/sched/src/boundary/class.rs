@@ -190,8 +190,8 @@ pub trait SchedClass: Explain + Send {
         flags: WakeFlags,
     );
 
-    /// A wake-up of `task` of this class on `cpu` reads the clock `ns` from now. Accounts up to then
-    /// what runs on the queue where the two compete.
+    /// A wake-up of `task` of this class on `cpu` reads the clock `ns` from now. Accounts what runs
+    /// on the queue where the two compete up to then.
     fn account_ahead(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, ns: Nanos) {
         let _ = (core, cpu, task, ns);
     }

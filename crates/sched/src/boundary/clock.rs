@@ -47,7 +47,7 @@ impl Core {
     /// full one on the way out of the interrupt that goes on here; `is_new`: the wake-up has made a
     /// full one.
     ///
-    /// It has read the clock [`Core::wakeup_clock_ns`] later than its other effects take place here.
+    /// It reads the clock [`Core::wakeup_clock_ns`] later than its other effects take place here.
     #[doc(hidden)]
     #[inline]
     pub fn stop_clock(&mut self, cpu: CpuId, is_new: bool) {

@@ -234,6 +234,8 @@ pub struct Core {
     pub hrtick_switch_ns: Nanos,
     /// As [`schedlab_model::Costs::clock_lead_ns`].
     pub clock_lead_ns: Nanos,
+    /// As [`schedlab_model::Costs::tick_budget_lead_ns`].
+    pub tick_budget_lead_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_entity_ns`].
     pub pick_entity_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_shared_ns`].
@@ -313,7 +315,7 @@ pub struct Core {
 impl Core {
     /// The state at the start of a run.
     pub fn new(machine: &Machine, cgroups: Vec<CgroupSpec>, random: Stream) -> Self {
-        let nr_cpus = machine.nr_cpus();
+        let (nr_cpus, has_hrtick) = (machine.nr_cpus(), machine.costs.hrtick_ns > 0);
         let rq = Rq {
             curr: None,
             nr_running: 0,
@@ -335,11 +337,9 @@ impl Core {
             tick_nsec: tick_nsec(machine.hz),
             timer_delay_ns: machine.costs.timer_delay_ns,
             hrtick_after_ns: machine.costs.hrtick_ns,
-            hrtick_switch_ns: match machine.costs.hrtick_ns {
-                0 => 0,
-                _ => machine.costs.context_switch_ns,
-            },
+            hrtick_switch_ns: machine.costs.context_switch_ns * u64::from(has_hrtick),
             clock_lead_ns: machine.costs.clock_lead_ns,
+            tick_budget_lead_ns: machine.costs.tick_budget_lead_ns,
             pick_entity_ns: machine.costs.pick_entity_ns,
             pick_shared_ns: machine.costs.pick_shared_ns,
             bpf_kinsn_ns: machine.costs.bpf_kinsn_ns,

@@ -181,10 +181,16 @@ impl DlClass {
     /// Charges the running task of `cpu` for the CPU time since the last call. Throttles it if its
     /// budget is used up or given up (`update_curr_dl`).
     fn update_curr(&mut self, core: &mut Core, cpu: CpuId) {
+        self.update_curr_ahead(core, cpu, 0);
+    }
+
+    /// As `update_curr`, with `ahead_ns` that a turn began before its switch.
+    fn update_curr_ahead(&mut self, core: &mut Core, cpu: CpuId, ahead_ns: Nanos) {
         let Some(curr) = Self::dl_curr(core, cpu) else { return };
-        let exec = core.sum_exec_runtime(curr);
+        let exec = core.sum_exec_runtime(curr) + ahead_ns;
         let task = &mut self.tasks[curr.index()];
-        let delta = exec.saturating_sub(std::mem::replace(&mut task.exec_seen, exec));
+        let delta = exec.saturating_sub(task.exec_seen);
+        task.exec_seen = task.exec_seen.max(exec);
         if !self.queues.contains(curr) {
             // A throttled task is not charged for the way to the switch.
             return;
@@ -487,7 +493,7 @@ impl SchedClass for DlClass {
     }
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
-        self.update_curr(core, cpu);
+        self.update_curr_ahead(core, cpu, core.tick_budget_lead_ns);
     }
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
