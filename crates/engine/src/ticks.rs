@@ -101,7 +101,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.park_resched(cpu);
         } else if self.core.rq(cpu).need_resched {
             let ns = rest_ns.saturating_add(levels_ns).saturating_add(self.pick_fair_ns(cpu));
-            if self.costs.tick_lead_ns > 0 {
+            if self.costs.tick_lead_ns > 0 && self.stack.wakeups_stop_clock {
                 // The pick updates the clock at its beginning.
                 let read_ns = ns.saturating_sub(self.costs.tick_lead_ns);
                 let at = self.core.now.saturating_add(read_ns);
