@@ -53,6 +53,9 @@ pub enum Cause {
     Searches,
     /// Several of these at once.
     Together,
+    /// None of these, but the kernel's own runs differ as much: one half of them is outside of what
+    /// the other half varies.
+    Chance,
 }
 
 impl Cause {
@@ -72,6 +75,7 @@ impl Cause {
             Self::Rcu => "RCU's thread",
             Self::Searches => "searches at random",
             Self::Together => "several of these",
+            Self::Chance => "the kernel's own chance",
         }
     }
 }

@@ -109,7 +109,20 @@ impl OfKernel<'_> {
         for (comparison, agreeing) in outside.iter_mut().zip(agreeing) {
             comparison.nr_changes = agreeing.len() as u32;
             comparison.causes = causes(&agreeing);
+            if agreeing.is_empty() && self.kernel_differs(&comparison.measure, &runs.kernel) {
+                comparison.causes = vec![Cause::Chance];
+            }
         }
+    }
+
+    /// Whether a half of the kernel's runs is outside of the other one. Every other run is of one
+    /// half, so that both have runs of each kind.
+    fn kernel_differs(&self, what: &str, runs: &[&RunResult]) -> bool {
+        let half = |from: usize| runs.iter().skip(from).step_by(2).copied().collect::<Vec<_>>();
+        let (one, other) = (half(0), half(1));
+        one.len() > 1
+            && other.len() > 1
+            && (!self.is_inside(what, &one, &other) || !self.is_inside(what, &other, &one))
     }
 
     fn is_inside(&self, what: &str, kernel: &[&RunResult], model: &[&RunResult]) -> bool {

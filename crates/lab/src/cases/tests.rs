@@ -328,6 +328,14 @@ impl Lane for Model {
 /// The causes of the one comparison of [`judged`], whose task waits 26 ms instead of 20, if costs
 /// of the model decide that; and how many of those of the wrong model have some.
 fn explained(right: &[(&'static str, u64)]) -> (Vec<Cause>, u32, Option<u32>) {
+    explained_of(right, &[&[10, 20]])
+}
+
+/// As `explained`, with these waits in the kernel's runs.
+fn explained_of(
+    right: &[(&'static str, u64)],
+    kernel: &[&[u64]],
+) -> (Vec<Cause>, u32, Option<u32>) {
     let study = of(STUDY, Half::Development, &[]).unwrap();
     let mut machine = Machine::flat(1);
     machine.costs =
@@ -353,11 +361,15 @@ fn explained(right: &[(&'static str, u64)]) -> (Vec<Cause>, u32, Option<u32>) {
         runs: vec![planned("linux-6.12"), planned("linux-6.1")],
         ..Plan::default()
     };
-    let runs = vec![
+    let mut runs = vec![
         run(LaneKind::Sim, "linux-6.1", None, &[99, 99]),
         run(LaneKind::Sim, "linux-6.12", None, &[10, 26]),
-        run(LaneKind::Vm, "6.12", None, &[10, 20]),
     ];
+    for (number, waits) in kernel.iter().enumerate() {
+        let shift = number.to_string();
+        let shift = Some(shift.as_str()).filter(|_| number > 0);
+        runs.push(run(LaneKind::Vm, "6.12", shift, waits));
+    }
     let results = [ExperimentResult { experiment, runs }];
     let mut agreement = judge(&study.of_cases, &results, &plan, &[]);
     let made = Made { study: &study.of_cases, results: &results, plan: &plan };
@@ -376,6 +388,10 @@ fn a_change_that_makes_the_model_agree_is_the_cause() {
     assert_eq!(explained(&two), (vec![Cause::Forks, Cause::Moves], 3, Some(1)));
     let three = [forks, ("group_move_ns", 60_000), ("wakeup_switch_ns", 12_000)];
     assert_eq!(explained(&three).0, [Cause::Order]);
+    // Every other run of the kernel has another wait of the first task.
+    let halves: [&[u64]; 4] = [&[10, 20], &[14, 20], &[10, 20], &[14, 20]];
+    assert_eq!(explained_of(&[], &halves), (vec![Cause::Chance], 0, Some(1)));
+    assert_eq!(explained_of(&[forks], &halves).0, [Cause::Forks]);
 }
 
 /// Each change changes something on the machines of guests, and one of it is no other.
