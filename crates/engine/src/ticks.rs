@@ -100,7 +100,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.is_asked_by_timer(cpu) {
             self.core.park_resched(cpu);
         } else if self.core.rq(cpu).need_resched {
-            let ns = rest_ns.saturating_add(levels_ns).saturating_add(self.pick_fair_ns(cpu));
+            let ns = rest_ns.saturating_add(levels_ns).saturating_add(self.tick_pick_fair_ns(cpu));
             if self.costs.tick_lead_ns > 0 && self.stack.wakeups_stop_clock {
                 // The pick updates the clock at its beginning.
                 let read_ns = ns.saturating_sub(self.costs.tick_lead_ns);
@@ -112,7 +112,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// What the way to the switch takes `cpu` more if a fair task follows one of another class.
-    fn pick_fair_ns(&mut self, cpu: CpuId) -> Nanos {
+    fn tick_pick_fair_ns(&mut self, cpu: CpuId) -> Nanos {
         let ns = self.costs.tick_pick_fair_ns;
         let rq = self.core.rq(cpu);
         let Some(curr) = rq.curr.filter(|_| ns > 0) else { return 0 };

@@ -583,7 +583,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.rq(cpu).curr.is_some() {
             let ns = self.core.wakeup_clock_ns(cpu);
             let (class, core) = self.class(self.core.task(task).class);
-            class.account_ahead(core, cpu, task, ns);
+            class.account_ahead(core, task, ns);
         }
     }
 

@@ -285,24 +285,27 @@ fn a_worker_tells_that_a_group_is_populated() {
     assert_eq!(visits_of(0, true), [5, 20]);
 }
 
+/// The times (ms) at which the last of these threads comes to its CPU.
+fn visits_of_last(threads: &[KernelThread], tasks: Vec<TaskSpec>) -> Vec<Nanos> {
+    let last = TaskId(threads.len() as u32 - 1);
+    let found = run(tasks, threads.to_vec(), Some(40 * MS));
+    let switches = found.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { next, .. } if next == Some(last) => Some(event.time_ns / MS),
+        _ => None,
+    });
+    switches.collect()
+}
+
+fn launcher() -> KernelThread {
+    KernelThread { wakes: ThreadWakes::AtAwaitedExit, rt_priority: 99, ..rcu() }
+}
+
 /// The launcher waits for the tasks in the order in which they were made. The exit of a later one
 /// does not wake it, nor does any exit if a task of the run is endless. Its visits take the CPU
 /// from tasks of the highest priority, which it has lowered.
 #[test]
 fn the_launcher_comes_when_the_task_exits_that_it_waits_for() {
-    let visits = |tasks: Vec<TaskSpec>| {
-        let workload = Workload::new("exits", tasks);
-        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
-        let launcher = KernelThread { wakes: ThreadWakes::AtAwaitedExit, rt_priority: 99, ..rcu() };
-        case.machine = Machine { threads: vec![launcher], costs: Costs::ZERO, ..case.machine };
-        case.until_ns = Some(40 * MS);
-        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
-        let switches = run.trace.events.iter().filter_map(|event| match event.kind {
-            EventKind::Switch { next: Some(TaskId(0)), .. } => Some(event.time_ns / MS),
-            _ => None,
-        });
-        switches.collect::<Vec<_>>()
-    };
+    let visits = |tasks| visits_of_last(&[launcher()], tasks);
     let fifo = |ms: u64| task("t", policy(Policy::Fifo, 99), burst(ms * MS));
     assert_eq!(visits(vec![fifo(1), fifo(2), fifo(3)]), [1, 3, 6]);
     // The second one exits first.
@@ -316,20 +319,7 @@ fn the_launcher_comes_when_the_task_exits_that_it_waits_for() {
 /// and none if the launcher waits for an endless one.
 #[test]
 fn rcu_comes_when_the_launcher_reaps() {
-    let visits = |tasks: Vec<TaskSpec>| {
-        let workload = Workload::new("exits", tasks);
-        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
-        let launcher = KernelThread { wakes: ThreadWakes::AtAwaitedExit, rt_priority: 99, ..rcu() };
-        case.machine =
-            Machine { threads: vec![launcher, rcu()], costs: Costs::ZERO, ..case.machine };
-        case.until_ns = Some(40 * MS);
-        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
-        let switches = run.trace.events.iter().filter_map(|event| match event.kind {
-            EventKind::Switch { next: Some(TaskId(1)), .. } => Some(event.time_ns / MS),
-            _ => None,
-        });
-        switches.collect::<Vec<_>>()
-    };
+    let visits = |tasks| visits_of_last(&[launcher(), rcu()], tasks);
     let fifo = |prio, ms: u64| task("t", policy(Policy::Fifo, prio), burst(ms * MS));
     let fair = || task("t", nice(0), burst(20 * MS));
     let hog = task("hog", nice(0), endless());

@@ -190,10 +190,10 @@ pub trait SchedClass: Explain + Send {
         flags: WakeFlags,
     );
 
-    /// A wake-up of `task` of this class on `cpu` reads the clock `ns` from now. Accounts what runs
+    /// A wake-up of `task` of this class reads the clock `ns` from now. Accounts what runs
     /// on the queue where the two compete up to then.
-    fn account_ahead(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, ns: Nanos) {
-        let _ = (core, cpu, task, ns);
+    fn account_ahead(&mut self, core: &mut Core, task: TaskId, ns: Nanos) {
+        let _ = (core, task, ns);
     }
 
     /// Returns the task of this class that `cpu` should run, or `None` if it has none. The running

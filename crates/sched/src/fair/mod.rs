@@ -511,7 +511,7 @@ impl SchedClass for FairClass {
         self.check_preempt(core, cpu, task, curr, wake);
     }
 
-    fn account_ahead(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, ns: Nanos) {
+    fn account_ahead(&mut self, core: &mut Core, task: TaskId, ns: Nanos) {
         let mut e = self.task_entity(task);
         // No entity has the number NIL.
         while let Some(se) = self.ents.get(e as usize) {
