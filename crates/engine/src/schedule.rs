@@ -41,7 +41,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.work.switch_ns = now;
         let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.stack.pulls_before_pick {
-            self.pull_before_pick(cpu, prev);
+            self.at_clock(|engine| engine.pull_before_pick(cpu, prev));
         }
         let mut next = self.at_clock(|engine| engine.pick(cpu));
         while next.is_none() && self.newidle_balance(cpu) {

@@ -134,7 +134,7 @@ impl Ext<'_> {
         let task = k.task(p);
         match task.entity.slice() {
             SLICE_INF => u64::MAX,
-            slice => slice.saturating_sub(now.saturating_sub(task.charged_at)).div_ceil(tick),
+            slice => slice.saturating_sub(now - task.charged_at).div_ceil(tick),
         }
     }
 }

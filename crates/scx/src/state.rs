@@ -384,12 +384,11 @@ impl ExtState {
     }
 
     /// Subtracts the CPU time of running `p` up to now from its slice. Overrun is not carried over.
-    /// A switch after a tick is accounted at the clock of its pick, when `balance` has charged `p`.
     #[inline]
     pub fn charge(&mut self, now: Nanos, p: TaskId) {
         let task = &mut self.tasks[p.index()];
-        let used = now.saturating_sub(task.charged_at);
-        task.charged_at = task.charged_at.max(now);
+        let used = now - task.charged_at;
+        task.charged_at = now;
         let slice = task.entity.slice();
         if used > 0 && slice != SLICE_INF {
             task.entity.set_slice(slice.saturating_sub(used));
