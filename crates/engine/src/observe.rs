@@ -169,7 +169,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// A round of picking begins on `cpu`.
     #[cold]
     pub(crate) fn note_pick_begins(&mut self, cpu: CpuId) {
-        let now = self.core.now;
+        // The clock of the pick may be earlier.
+        let now = self.core.work.switch_ns;
         if let Some(watch) = &mut self.watch {
             watch.explanation = watch.observer.wants(now, cpu);
         }

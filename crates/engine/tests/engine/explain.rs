@@ -26,6 +26,8 @@ use std::rc::Rc;
 #[derive(Default)]
 struct Judge {
     failures: Vec<String>,
+    /// When it was last asked whether it wants an explanation.
+    wanted_ns: Nanos,
     /// How often each kind of rule decided.
     rules: BTreeMap<&'static str, u64>,
     /// Preemptions by wake-up that were stated with numbers.
@@ -39,13 +41,16 @@ struct Judge {
 }
 
 impl Observer for Judge {
-    fn wants(&mut self, _now: Nanos, _cpu: CpuId) -> Option<Explanation> {
+    fn wants(&mut self, now: Nanos, _cpu: CpuId) -> Option<Explanation> {
+        self.wanted_ns = now;
         Some(Explanation::new(10_000, None))
     }
 
     fn decided(&mut self, core: &Core, decision: Decision) {
         let (time, cpu) = (decision.time_ns, decision.cpu.0);
         assert_eq!(time, core.now);
+        // Also where the clock of the pick is earlier.
+        assert_eq!(time, self.wanted_ns);
         if decision.prev != decision.next {
             let id = |task: Option<schedlab_model::TaskId>| task.map(|task| task.0);
             self.switches.push((time, cpu, id(decision.prev), id(decision.next)));
