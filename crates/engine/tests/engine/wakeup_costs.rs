@@ -584,6 +584,38 @@ fn a_wakeup_places_a_task_where_the_running_one_is() {
     assert_eq!([turns(0), turns(15_000)], [expected, expected]);
 }
 
+/// The wake-up of a SCHED_BATCH task that is still queued charges nobody: neither is it placed, nor
+/// compared. So the quota of its group, 1 ms of each, is found used up only at the next tick, and
+/// the debt takes three periods (seed 8667 under 6.12).
+#[test]
+fn a_batch_task_that_is_still_queued_charges_nobody() {
+    let turns = |clock_lead_ns| {
+        let costs = Costs {
+            tick_ns: 20_000,
+            tick_resched_ns: 20_000,
+            wakeup_switch_ns: 10_000,
+            clock_lead_ns,
+            ..Costs::ZERO
+        };
+        let batch = SchedAttr { slice_ns: Some(100_000), ..policy(Policy::Batch, 0) };
+        let attrs = [batch, SchedAttr { slice_ns: Some(100 * MS), ..nice(0) }];
+        let [batch, hog] = attrs.map(|attr| SchedAttr { cgroup: CgroupId(1), ..attr });
+        let sleeper = task("sleeper", batch, bursts(3, 500_000, 1_425_000));
+        let mut workload = Workload::new("quota", vec![sleeper, task("hog", hog, endless())]);
+        let mut group = CgroupSpec::new("/g", CgroupId(0), 100);
+        group.cpu_max = Some(CpuMax { quota_ns: MS, period_ns: MS, burst_ns: 0 });
+        workload.cgroups.push(group);
+        let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+        case.machine = Machine { costs, aligns_periods: true, ..case.machine };
+        case.until_ns = Some(9 * MS);
+        timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+    };
+    let expected = "0.010000A 0.510000B 4.020000- 7.010000A";
+    for lead_ns in [0, 15_000] {
+        assert!(turns(lead_ns).starts_with(expected), "{}", turns(lead_ns));
+    }
+}
+
 /// Two tasks of FIFO and a hog: a sleep is shorter while the other one waits, and the turn of that
 /// one longer, if it has slept.
 #[test]

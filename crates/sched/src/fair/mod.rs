@@ -513,9 +513,14 @@ impl SchedClass for FairClass {
 
     fn account_ahead(&mut self, core: &mut Core, task: TaskId, ns: Nanos) {
         let mut e = self.task_entity(task);
+        let is_compared = self.ent(e).normal;
         // No entity has the number NIL.
         while let Some(se) = self.ents.get(e as usize) {
             let (q, parent) = (se.cfs, se.parent);
+            // It is not placed here, and only a comparison accounts what runs.
+            if se.on_rq && !is_compared {
+                break;
+            }
             if self.rq(q).curr != NIL {
                 let now = core.now;
                 core.now += ns;
