@@ -79,10 +79,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 let copy_ns = self.device.copy_ns(bytes);
                 (self.transfer_ns(channel).saturating_add(copy_ns), copy_ns)
             }
-            Step::Unlock { object } if self.objects.mutex(object).inherits() => {
-                let ns = self.costs.futex_call_ns().saturating_add(self.costs.pi_unlock_ns);
-                (ns, ns)
-            }
+            // `pi_unlock_ns` comes after the wake-up.
             _ => (self.costs.futex_call_ns(), self.costs.futex_call_ns()),
         }
     }

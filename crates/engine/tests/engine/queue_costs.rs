@@ -37,8 +37,8 @@ fn turns_with_mutex(protocol: MutexProtocol, costs: Costs) -> String {
     timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// The waiter pays 10 us before it sleeps and 20 us when it has the mutex, the owner 50 us before
-/// it wakes the waiter. Without inheritance nobody does.
+/// The waiter pays 10 us before it sleeps and 20 us when it has the mutex, the owner 50 us after
+/// it has woken the waiter. Without inheritance nobody does.
 #[test]
 fn lending_a_priority_takes_time() {
     let costs =
@@ -51,7 +51,7 @@ fn lending_a_priority_takes_time() {
     // Where blocking takes no time, what a call takes is paid when the task runs again.
     let [later, first] = found;
     assert_eq!(later, "0A 1B 1A 2B 4.030000A 5.080000-");
-    assert_eq!(first, "0A 1B 1.014000A 2.064000B 4.084000A 5.084000-");
+    assert_eq!(first, "0A 1B 1.014000A 2.014000B 4.034000A 5.084000-");
 }
 
 fn in_group(attr: SchedAttr) -> SchedAttr {
