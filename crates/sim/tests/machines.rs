@@ -103,7 +103,7 @@ fn wrong_files_are_refused_with_what_was_found() {
         ),
         (
             "name = 'x'\n[topology]\ncores_per_llc = 1\n[kernel_costs.'6.1']\nticks_ns = 1\n",
-            "no cost is called \"ticks_ns\"",
+            "no cost is called \"ticks_ns\": did you mean",
         ),
         ("name = ''\n[topology]\ncores_per_llc = 1\n", "`name` is empty"),
         ("name = 'x'\n[topology]\ncores_per_llc = 2000\n", "allowed are 1 to 1024"),

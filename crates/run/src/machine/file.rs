@@ -5,6 +5,7 @@
 //! those of a flat machine. Every value is checked; the error names what was found and what is
 //! allowed.
 
+use crate::place::allowed_words;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::kernel::KernelVersion;
 use schedlab_model::machine::{
@@ -358,7 +359,7 @@ pub fn preempt_by_name(name: &str) -> Result<Preempt, String> {
 fn costs(mut costs: Costs, given: &BTreeMap<String, u64>) -> Result<Costs, String> {
     for (name, ns) in given {
         let field = costs.field_mut(name).ok_or_else(|| {
-            format!("no cost is called {name:?}: allowed are {}", Costs::NAMES.join(", "))
+            format!("no cost is called {name:?}: {}", allowed_words(name, &Costs::NAMES))
         })?;
         *field = in_range(name, *ns, 0, COST_NS_MAX)?;
     }
