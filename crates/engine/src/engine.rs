@@ -250,7 +250,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             || costs.fork_switch_ns > 0
             || costs.child_alone_ns > 0
             || costs.preempt_switch_ns > 0
-            || costs.block_switch_ns | costs.pick_fair_ns > 0
+            || costs.block_switch_ns | costs.pick_fair_ns | costs.delay_dequeue_ns > 0
             || costs.server_refill_ns > 0
             || costs.dequeue_entity_ns > 0
             || costs.queue_entity_ns > 0

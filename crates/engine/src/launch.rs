@@ -30,6 +30,13 @@ pub struct Launch {
     held: Option<TaskId>,
 }
 
+impl Launch {
+    /// Whether a task waits for the launcher.
+    pub fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
 impl<S: TraceSink> Engine<'_, S> {
     /// Whether `task` of time 0 waits for the launcher. On one CPU only those of SCHED_DEADLINE do:
     /// it has woken the others before.

@@ -330,6 +330,9 @@ impl<S: TraceSink> Engine<'_, S> {
                 let stays = out == SwitchOut::Yielded;
                 let cost = if stays { Self::put_cost } else { Self::dequeue_cost };
                 groups_ns = cost(self, prev, next);
+                if prev.is_some_and(|prev| self.core.task(prev).sched_delayed) {
+                    groups_ns = groups_ns.saturating_add(self.costs.delay_dequeue_ns);
+                }
                 self.costs.block_switch_ns.saturating_add(self.late_pick_ns(prev, next))
             }
         };
@@ -645,7 +648,8 @@ impl<S: TraceSink> Engine<'_, S> {
 fn clock_lag_ns(costs: &Costs) -> Nanos {
     const LEVELS_MAX: Nanos = 8;
     let queues_ns = costs.queue_entity_ns.saturating_mul(LEVELS_MAX);
-    let ways = [costs.block_ns, costs.wakeup_switch_ns, costs.idle_tick_ns];
+    let block_ns = costs.block_ns.saturating_add(costs.block_fair_ns);
+    let ways = [block_ns, costs.wakeup_switch_ns, costs.idle_tick_ns];
     let wakes = [
         costs.timer_next_ns,
         costs.timer_fair_ns.max(costs.timer_fair_preempt_ns),

@@ -330,11 +330,20 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         let pick_ns = self.costs.pick_fair_ns;
         let less_ns = if pick_ns > 0 && self.finds_no_fair(task) { pick_ns } else { 0 };
-        let before = self.costs.block_ns.saturating_add(class_ns).saturating_sub(less_ns);
+        let before = self.block_ns(task).saturating_add(class_ns).saturating_sub(less_ns);
         match before.saturating_add(self.first_sleep_ns(task)) {
             0 => self.sleep_until(task, self.core.now.saturating_add(ns)),
             all => self.call_first(task, all, Step::Sleep(ns.saturating_sub(before))),
         }
+    }
+
+    /// What the sleep of `task` takes before the switch, without what is of its class alone.
+    fn block_ns(&self, task: TaskId) -> Nanos {
+        let Costs { block_ns, block_fair_ns, .. } = self.costs;
+        let t = self.core.task(task);
+        let waits = block_fair_ns > 0 && self.core.rq(t.cpu).nr_running > 1;
+        let is_fair = waits && self.levels_of(task) > 0;
+        block_ns.saturating_add(if is_fair { block_fair_ns } else { 0 })
     }
 
     /// Whether `task` is a real-time or deadline task, and another one waits for its CPU that has
@@ -362,7 +371,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let Costs { block_ns, block_deadline_ns, .. } = self.costs;
             self.core.work.after_clock_ns = block_ns.saturating_add(block_deadline_ns);
         } else {
-            self.reads_clock_first(task);
+            self.reads_clock_before(task, self.block_ns(task));
         }
         self.sleep_until(task, self.core.now.saturating_add(ns.max(1)))
     }
@@ -370,14 +379,19 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task`, whose call blocks, has used the time on the way to the switch. The kernel reads the
     /// clock of the CPU before (`update_rq_clock` in `__schedule`), so the next task is charged for
     /// that time, unless a wake-up has stopped the clock already.
-    #[inline(never)]
     pub(crate) fn reads_clock_first(&mut self, task: TaskId) {
-        if self.costs.block_ns == 0 || !self.stack.wakeups_stop_clock {
+        self.reads_clock_before(task, self.costs.block_ns);
+    }
+
+    /// [`Engine::reads_clock_first`] of a call that takes `block_ns` from there to the switch.
+    #[inline(never)]
+    fn reads_clock_before(&mut self, task: TaskId, block_ns: Nanos) {
+        if block_ns == 0 || !self.stack.wakeups_stop_clock {
             return;
         }
         let t = self.core.task(task);
         let (cpu, since) = (t.cpu, t.exec_start);
-        let at = self.core.now.saturating_sub(self.costs.block_ns).max(since);
+        let at = self.core.now.saturating_sub(block_ns).max(since);
         self.core.rqs[cpu.index()].clock_stopped.stop_at(at);
     }
 

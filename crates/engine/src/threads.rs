@@ -236,6 +236,24 @@ impl<S: TraceSink> Engine<'_, S> {
         &mut threads.visits[number]
     }
 
+    /// What the launcher, `task`, takes more at time 0 because of the tasks that it has woken.
+    fn launch_ns(&self, wakes: ThreadWakes, task: TaskId) -> Nanos {
+        let Costs { launch_task_ns, release_ns, pick_fair_ns, pick_entity_ns, .. } = self.costs;
+        let launches = matches!(wakes, ThreadWakes::Once { at_ns: 0 }) && release_ns == 0;
+        if launch_task_ns == 0 || !launches {
+            return 0;
+        }
+        let fair = self.core.class_of(Policy::Normal);
+        let woken = || self.tasks.ids().filter(|id| *id != task && self.core.task(*id).on_rq);
+        let each_ns = launch_task_ns.saturating_mul(woken().count() as u64);
+        let is_above = |id| self.core.task(id).class < fair;
+        let first = woken().next().filter(|_| !woken().any(is_above) && !self.launch.is_awaited());
+        let levels = first.map_or(0, |first| self.levels_of(first));
+        let pick_ns = if levels > 0 { pick_fair_ns } else { 0 };
+        let below_ns = pick_entity_ns.saturating_mul(Nanos::from(levels.saturating_sub(1)));
+        each_ns.saturating_add(pick_ns).saturating_add(below_ns)
+    }
+
     /// A thread goes on: it uses the CPU time of its visit, then sleeps to the next.
     pub(crate) fn thread_step(&mut self, number: usize, task: TaskId) -> Next {
         let Some(threads) = &self.threads else { return Next::Call };
@@ -247,7 +265,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let visit = self.visit(number);
         visit.has_worked = !visit.has_worked;
         if visit.has_worked {
-            return Next::Busy(run_ns);
+            return Next::Busy(run_ns.saturating_add(self.launch_ns(wakes, task)));
         }
         let next = match wakes {
             ThreadWakes::AtChecks { .. } => {

@@ -200,6 +200,9 @@ pub struct Costs {
     /// it, while the time of its sleep passes. Also what other blocking and yielding tasks use up
     /// to the switch. It is no part of `context_switch_ns`.
     pub block_ns: Nanos,
+    /// What a sleep of a fair task takes in addition to `block_ns` if another task waits for its
+    /// CPU: taking it off its queue, and the pick. The next one is charged for it, likewise.
+    pub block_fair_ns: Nanos,
     /// What a sleep of a task of SCHED_DEADLINE takes in addition to `block_ns`, for its timers.
     pub block_deadline_ns: Nanos,
     /// The part of `block_ns` that the pick of a fair task takes. A sleep of a task of FIFO, RR or
@@ -228,6 +231,9 @@ pub struct Costs {
     /// exits takes more, with [`Costs::pick_shared_ns`] instead where the next one is in the same
     /// group. The kernel has read the clock before, so the next task pays.
     pub dequeue_entity_ns: Nanos,
+    /// What the switch from a task takes more that sleeps and stays on its queue (delayed dequeue):
+    /// putting it back there. The next one pays.
+    pub delay_dequeue_ns: Nanos,
     /// Each task that a pick takes off its queue, where it has waited asleep (delayed dequeue).
     pub dequeue_delayed_ns: Nanos,
     /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
@@ -362,6 +368,10 @@ pub struct Costs {
     /// How much later than others a task of SCHED_DEADLINE is released at time 0, because a
     /// launcher wakes it after the tick. Without `release_ns` only.
     pub release_deadline_ns: Nanos,
+    /// How much longer the launcher runs at time 0 for each task of that time that it has woken
+    /// before, on one CPU. 0: it takes `run_ns` only. Otherwise, if the first one is fair, it takes
+    /// `pick_fair_ns` more and, for each level of groups below the root, `pick_entity_ns`.
+    pub launch_task_ns: Nanos,
     /// Start of a forked task before its program begins (page faults of memory shared with its
     /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
@@ -500,6 +510,7 @@ names_of_costs! {
     put_group_ns,
     queue_entity_ns,
     block_ns,
+    block_fair_ns,
     block_deadline_ns,
     pick_fair_ns,
     block_switch_ns,
@@ -509,6 +520,7 @@ names_of_costs! {
     pick_entity_ns,
     pick_shared_ns,
     dequeue_entity_ns,
+    delay_dequeue_ns,
     dequeue_delayed_ns,
     idle_exit_ns,
     idle_rt_ns,
@@ -561,6 +573,7 @@ names_of_costs! {
     task_start_ns,
     release_ns,
     release_deadline_ns,
+    launch_task_ns,
     child_start_ns,
     child_alone_ns,
     child_task_ns,
@@ -635,6 +648,7 @@ impl Costs {
         put_group_ns: 0,
         queue_entity_ns: 0,
         block_ns: 0,
+        block_fair_ns: 0,
         block_deadline_ns: 0,
         pick_fair_ns: 0,
         block_switch_ns: 0,
@@ -644,6 +658,7 @@ impl Costs {
         pick_entity_ns: 0,
         pick_shared_ns: 0,
         dequeue_entity_ns: 0,
+        delay_dequeue_ns: 0,
         dequeue_delayed_ns: 0,
         idle_exit_ns: 0,
         idle_rt_ns: 0,
@@ -696,6 +711,7 @@ impl Costs {
         task_start_ns: 0,
         release_ns: 0,
         release_deadline_ns: 0,
+        launch_task_ns: 0,
         child_start_ns: 0,
         child_alone_ns: 0,
         child_task_ns: 0,

@@ -167,16 +167,20 @@ fn a_child_copies_pages_before_its_first_sleep() {
 /// takes it off later, at a tick, takes time from the task that goes on.
 #[test]
 fn a_delayed_dequeue_takes_time_from_the_next_task() {
-    let turns_with = |scheduler: &str| {
+    let turns_with = |scheduler: &str, costs: Costs| {
         let mut ahead = ProgramBuilder::new();
         ahead.run(2 * MS).sleep(20 * MS);
         let tasks =
             vec![task("ahead", nice(0), ahead.build()), task("hog", nice(0), burst(5 * MS))];
-        let costs = Costs { dequeue_delayed_ns: 70_000, ..Costs::ZERO };
         turns(scheduler, &Workload::new("delayed", tasks), costs, Some(9 * MS))
     };
-    assert_eq!(turns_with("linux-6.1"), "0A 2B 7-");
-    assert_eq!(turns_with("linux-6.12"), "0A 2B 7.070000-");
+    let costs = Costs { dequeue_delayed_ns: 70_000, ..Costs::ZERO };
+    assert_eq!(turns_with("linux-6.1", costs), "0A 2B 7-");
+    assert_eq!(turns_with("linux-6.12", costs), "0A 2B 7.070000-");
+    // So does putting it back on its queue.
+    let both = Costs { delay_dequeue_ns: 6_000, ..costs };
+    assert_eq!(turns_with("linux-6.1", both), "0A 2B 7-");
+    assert_eq!(turns_with("linux-6.12", both), "0A 2B 7.076000-");
 }
 
 /// What a task does with objects makes its exit longer, unless it was forked.

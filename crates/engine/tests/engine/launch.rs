@@ -6,7 +6,9 @@ use crate::common;
 use common::workloads::{bursts, endless, nice, policy, task};
 use common::{Case, MS};
 use schedlab_model::machine::{KernelThread, ThreadWakes};
-use schedlab_model::{Costs, DeadlineParams, EventKind, Machine, Policy, SchedAttr, TaskSpec};
+use schedlab_model::{
+    CgroupId, CgroupSpec, Costs, DeadlineParams, EventKind, Machine, Policy, SchedAttr, TaskSpec,
+};
 use schedlab_model::{Nanos, Preempt, Workload};
 use schedlab_sched::registry::find;
 
@@ -127,4 +129,41 @@ fn a_deadline_task_preempts_the_launcher_on_one_cpu() {
     for (preempt, told) in expected {
         assert_eq!(preempted_launch(preempt, 1).join(", "), told, "{preempt:?}");
     }
+}
+
+/// The launcher on one CPU, and when the first of these tasks comes to it (ns).
+fn first_turn(attrs: &[SchedAttr], costs: Costs) -> Nanos {
+    let tasks = attrs.iter().map(|attr| task("a", *attr, endless())).collect();
+    let mut workload = Workload::new("launch", tasks);
+    workload.cgroups.push(CgroupSpec::new("/g", CgroupId(0), 100));
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    let threads = vec![KernelThread {
+        name: "launcher".into(),
+        run_ns: 60_000,
+        rt_priority: 99,
+        wakes: ThreadWakes::Once { at_ns: 0 },
+    }];
+    case.machine = Machine { set_up_ns: 1_000 * MS, costs, threads, ..case.machine };
+    case.until_ns = Some(MS);
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let first = run.trace.events.iter().find_map(|event| match event.kind {
+        EventKind::Switch { next: Some(task), .. } if task.0 > 0 => Some(event.time_ns),
+        _ => None,
+    });
+    first.expect("a task runs")
+}
+
+/// It takes the launcher longer to leave the more tasks it has woken, and if the first one is fair.
+#[test]
+fn a_launcher_of_many_tasks_runs_longer() {
+    let costs =
+        Costs { launch_task_ns: 500, pick_fair_ns: 3_000, pick_entity_ns: 7_000, ..Costs::ZERO };
+    let fifo = policy(Policy::Fifo, 1);
+    let in_group = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
+    assert_eq!(first_turn(&[fifo], costs), 60_500);
+    assert_eq!(first_turn(&[nice(0), fifo, nice(0)], costs), 61_500);
+    assert_eq!(first_turn(&[nice(0), nice(0)], costs), 64_000);
+    assert_eq!(first_turn(&[in_group, nice(0)], costs), 71_000);
+    let none = Costs { launch_task_ns: 0, ..costs };
+    assert_eq!(first_turn(&[nice(0), nice(0)], none), 60_000);
 }

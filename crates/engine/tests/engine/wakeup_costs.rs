@@ -616,6 +616,19 @@ fn a_batch_task_that_is_still_queued_charges_nobody() {
     }
 }
 
+/// A fair task takes longer to sleep while another one waits. The other one is charged for that: it
+/// ends its turn, here a slice of 3 ms, as much earlier.
+#[test]
+fn a_fair_task_takes_longer_to_leave_others() {
+    let costs = Costs { block_ns: 3_000, block_fair_ns: 4_000, ..Costs::ZERO };
+    let sleeper = || task("sleeper", nice(0), bursts(2, MS, 2 * MS));
+    let alone = run(vec![sleeper()], costs, 5 * MS);
+    assert_eq!(timeline(&alone), "0A 1.003000- 3A 4.003000-");
+    let hog = task("hog", policy(Policy::Batch, 0), endless());
+    let found = run(vec![sleeper(), hog], costs, 5 * MS);
+    assert!(timeline(&found).starts_with("0A 1.007000B 3A"), "{}", timeline(&found));
+}
+
 /// Two tasks of FIFO and a hog: a sleep is shorter while the other one waits, and the turn of that
 /// one longer, if it has slept.
 #[test]

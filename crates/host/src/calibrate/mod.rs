@@ -211,7 +211,7 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 }
 
 /// Costs of interrupts, and of ways to a switch.
-const PARTS_OF_INTERRUPTS: [&str; 21] = [
+const PARTS_OF_INTERRUPTS: [&str; 22] = [
     "timer_wakeup_ns",
     "timer_next_ns",
     "timer_rt_ns",
@@ -229,6 +229,7 @@ const PARTS_OF_INTERRUPTS: [&str; 21] = [
     "put_group_ns",
     "idle_rt_ns",
     "block_ns",
+    "block_fair_ns",
     "block_deadline_ns",
     "pick_fair_ns",
     "block_switch_ns",
@@ -245,8 +246,8 @@ fn why_missing(name: &str) -> &'static str {
             "the parts of an interrupt cannot be timed from outside"
         }
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns" | "pick_shared_ns"
-        | "dequeue_entity_ns" | "dequeue_delayed_ns" | "queue_entity_ns" | "newidle_ns"
-        | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns" | "wakeup_fair_ns"
+        | "dequeue_entity_ns" | "delay_dequeue_ns" | "dequeue_delayed_ns" | "queue_entity_ns"
+        | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns" | "wakeup_fair_ns"
         | "hrtick_stray_ns" | "hrtick_resched_ns" | "load_period_ns" | "throttle_ns"
         | "unthrottle_ns" | "unthrottle_task_ns" => {
             "no program can tell it from the rest of a switch"
@@ -256,7 +257,7 @@ fn why_missing(name: &str) -> &'static str {
         "server_lead_ns" | "server_lead_fair_ns" | "server_lead_rt_ns" | "server_idle_ns" => {
             "only a launcher that has the CPU wakes tasks before time 0"
         }
-        "release_ns" | "release_deadline_ns" => "it depends on the launcher",
+        "release_ns" | "release_deadline_ns" | "launch_task_ns" => "it depends on the launcher",
         "first_fair_ns" => "no program can tell it from the rest of a wake-up",
         "tick_entity_ns" | "tick_rt_ns" | "server_refill_ns" => {
             "no program can tell it from the rest of a tick"
@@ -344,7 +345,10 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 108] = [
+    const NEVER_MEASURED: [&str; 111] = [
+        "block_fair_ns",
+        "delay_dequeue_ns",
+        "launch_task_ns",
         "newidle_ns",
         "newidle_cpu_ns",
         "timer_next_ns",
