@@ -560,18 +560,19 @@ fn a_tick_waits_for_all_timers_of_an_interrupt() {
     assert_eq!(first, Some(4_020 + 10 + 16));
 }
 
+/// Costs of ticks and switches on a machine whose kernel reads the clock this long before a switch.
+fn early_clock(clock_lead_ns: Nanos) -> Costs {
+    let tick_ns = 20_000;
+    let wakeup_switch_ns = 10_000;
+    Costs { tick_ns, tick_resched_ns: tick_ns, wakeup_switch_ns, clock_lead_ns, ..Costs::ZERO }
+}
+
 /// A wake-up reads the clock before it places the task: a running SCHED_IDLE task has been charged
 /// up to then, and is eligible again as soon as the woken one has run for longer than nothing.
 #[test]
 fn a_wakeup_places_a_task_where_the_running_one_is() {
     let turns = |clock_lead_ns| {
-        let costs = Costs {
-            tick_ns: 20_000,
-            tick_resched_ns: 20_000,
-            wakeup_switch_ns: 10_000,
-            clock_lead_ns,
-            ..Costs::ZERO
-        };
+        let costs = early_clock(clock_lead_ns);
         let late = TaskSpec {
             release_ns: Amount::Constant(3_600_000),
             ..task("late", SchedAttr { slice_ns: Some(100_000), ..nice(0) }, endless())
@@ -590,13 +591,7 @@ fn a_wakeup_places_a_task_where_the_running_one_is() {
 #[test]
 fn a_batch_task_that_is_still_queued_charges_nobody() {
     let turns = |clock_lead_ns| {
-        let costs = Costs {
-            tick_ns: 20_000,
-            tick_resched_ns: 20_000,
-            wakeup_switch_ns: 10_000,
-            clock_lead_ns,
-            ..Costs::ZERO
-        };
+        let costs = early_clock(clock_lead_ns);
         let batch = SchedAttr { slice_ns: Some(100_000), ..policy(Policy::Batch, 0) };
         let attrs = [batch, SchedAttr { slice_ns: Some(100 * MS), ..nice(0) }];
         let [batch, hog] = attrs.map(|attr| SchedAttr { cgroup: CgroupId(1), ..attr });
@@ -616,8 +611,7 @@ fn a_batch_task_that_is_still_queued_charges_nobody() {
     }
 }
 
-/// A fair task takes longer to sleep while another one waits. The other one is charged for that: it
-/// ends its turn, here a slice of 3 ms, as much earlier.
+/// A fair task takes longer to sleep while another one waits.
 #[test]
 fn a_fair_task_takes_longer_to_leave_others() {
     let costs = Costs { block_ns: 3_000, block_fair_ns: 4_000, ..Costs::ZERO };
@@ -627,6 +621,23 @@ fn a_fair_task_takes_longer_to_leave_others() {
     let hog = task("hog", policy(Policy::Batch, 0), endless());
     let found = run(vec![sleeper(), hog], costs, 5 * MS);
     assert!(timeline(&found).starts_with("0A 1.007000B 3A"), "{}", timeline(&found));
+}
+
+/// The next task is charged for that time: at the tick, 2.993 ms after its switch, it has used up a
+/// slice of 2.998 ms.
+#[test]
+fn the_next_task_is_charged_for_the_way_to_the_switch() {
+    let turns = |block_ns, block_fair_ns| {
+        let costs = Costs { block_ns, block_fair_ns, ..Costs::ZERO };
+        let slice = SchedAttr { slice_ns: Some(2_998_000), ..nice(0) };
+        let hog = || task("hog", slice, endless());
+        let sleeper = task("sleeper", nice(0), bursts(1, MS, 20 * MS));
+        timeline(&run(vec![sleeper, hog(), hog()], costs, 9 * MS))
+    };
+    for (block_ns, fair_ns) in [(3_000, 4_000), (7_000, 0)] {
+        let found = turns(block_ns, fair_ns);
+        assert!(found.starts_with("0A 1.007000B 4C"), "{found}");
+    }
 }
 
 /// Two tasks of FIFO and a hog: a sleep is shorter while the other one waits, and the turn of that
