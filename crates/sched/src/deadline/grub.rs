@@ -34,6 +34,18 @@ pub enum GrubRule {
     From6_5,
 }
 
+/// How often a kernel takes the bandwidth of the fair servers from what tasks may reclaim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServersTaken {
+    /// Once: servers are made when all CPUs are there (`sched_init_dl_servers`, 6.17 and later).
+    Once,
+    /// When a server is made, which is during the boot, and again each time that its CPU joins a
+    /// root domain (`__dl_server_attach_root`, 6.12). The CPUs that are in the domain already
+    /// share what is taken, and nothing is given back, so each CPU has its own Uextra. A guest of
+    /// 6.12.117 with four CPUs has 0.70, 0.85, 0.90 and 0.94 after its boot.
+    AtEachDomain,
+}
+
 /// Bandwidth of the deadline entities of one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct CpuBandwidth {
@@ -41,6 +53,9 @@ struct CpuBandwidth {
     this: u64,
     /// Bandwidth of the active ones (`running_bw`).
     running: u64,
+    /// Uextra (`extra_bw`): Umax minus the admitted bandwidth, divided by the number of CPUs. It
+    /// wraps below 0 if admission has no limit.
+    extra: u64,
 }
 
 /// Bandwidth of all CPUs.
@@ -51,9 +66,6 @@ pub struct Grub {
     max_bw: u64,
     /// 1 / Umax in units of 2^-8 (`bw_ratio`).
     bw_ratio: u64,
-    /// Uextra of every CPU (`extra_bw`): Umax minus the admitted bandwidth, divided by the number
-    /// of CPUs. It wraps below 0 if admission has no limit.
-    extra_bw: u64,
     cpus: Vec<CpuBandwidth>,
 }
 
@@ -67,14 +79,58 @@ impl Grub {
                 (to_ratio(period, runtime), to_ratio(runtime, period) >> (BW_SHIFT - RATIO_SHIFT))
             }
         };
-        let cpus = vec![CpuBandwidth::default(); nr_cpus as usize];
-        Self { rule, max_bw, bw_ratio, extra_bw: max_bw, cpus }
+        let cpu = CpuBandwidth { extra: max_bw, ..CpuBandwidth::default() };
+        Self { rule, max_bw, bw_ratio, cpus: vec![cpu; nr_cpus as usize] }
+    }
+
+    /// Admits the fair server of each CPU, of bandwidth `bw`, during the boot. `renews`: before the
+    /// run the first CPU was a domain of its own for a moment.
+    pub fn admit_servers(&mut self, bw: u64, taken: ServersTaken, renews: bool) {
+        for cpu in &mut self.cpus {
+            cpu.this += bw;
+        }
+        let all: Vec<usize> = (0..self.cpus.len()).collect();
+        if taken == ServersTaken::Once {
+            all.iter().for_each(|_| self.admitted(0, bw));
+            return;
+        }
+        // A CPU's server is made before the CPU counts as active.
+        for cpu in &all {
+            self.take(&all[..(*cpu).max(1)], bw);
+        }
+        self.join_domain(&all, bw);
+        if !renews || all.len() == 1 {
+            return;
+        }
+        // In between all are in the default domain.
+        let (first, others) = all.split_at(1);
+        self.join_domain(&all, bw);
+        self.join_domain(first, bw);
+        self.join_domain(others, bw);
+        self.join_domain(&[others, first].concat(), bw);
+        self.join_domain(&all, bw);
+    }
+
+    /// `cpus` join a domain one after another, each with a server of bandwidth `bw`.
+    fn join_domain(&mut self, cpus: &[usize], bw: u64) {
+        (1..=cpus.len()).for_each(|nr| self.take(&cpus[..nr], bw));
+    }
+
+    /// Takes `bw` from what tasks of `cpus` may reclaim, to equal parts.
+    fn take(&mut self, cpus: &[usize], bw: u64) {
+        let part = bw / cpus.len() as u64;
+        for cpu in cpus {
+            let extra = &mut self.cpus[*cpu].extra;
+            *extra = extra.wrapping_sub(part);
+        }
     }
 
     /// Handles a change of one entity's admitted bandwidth from `old` to `new` (`__dl_update`).
     pub fn admitted(&mut self, old: u64, new: u64) {
-        let part = |bw: u64| bw / self.cpus.len() as u64;
-        self.extra_bw = self.extra_bw.wrapping_add(part(old)).wrapping_sub(part(new));
+        let nr = self.cpus.len() as u64;
+        for cpu in &mut self.cpus {
+            cpu.extra = cpu.extra.wrapping_add(old / nr).wrapping_sub(new / nr);
+        }
     }
 
     /// Adds an entity of bandwidth `bw` to `cpu` (`add_rq_bw`).
@@ -101,9 +157,8 @@ impl Grub {
 
     /// The cost of a unit of time to a reclaiming task of bandwidth `u` on `cpu`, in 2^-20.
     pub fn rate(&self, cpu: CpuId, u: u64) -> u64 {
-        let CpuBandwidth { this, running } = self.cpus[cpu.index()];
-        let (inactive, extra) = (this - running, self.extra_bw);
-        let free = inactive.wrapping_add(extra);
+        let CpuBandwidth { this, running, extra } = self.cpus[cpu.index()];
+        let free = (this - running).wrapping_add(extra);
         // Compare in this form, as in the kernel, because the free bandwidth may exceed the whole.
         match self.rule {
             GrubRule::Before6_5 => {
@@ -186,6 +241,23 @@ mod tests {
         grub.activate(CPU, u);
         // Umax - u/2 is free next to it: less than Umax - u would be left, so its own rate applies.
         assert_eq!(grub.rate(CPU, u), 110_181);
+    }
+
+    /// The values are those of a guest of 6.12.117, read from its memory.
+    #[test]
+    fn servers_are_taken_at_each_domain() {
+        let bw = to_ratio(1_000, 50);
+        let extras = |taken, renews, nr_cpus| {
+            let mut grub = Grub::new(GrubRule::From6_5, LIMIT, nr_cpus);
+            grub.admit_servers(bw, taken, renews);
+            let in_10_000 = |cpu: &CpuBandwidth| (cpu.extra * 10_000 + BW_UNIT / 2) >> BW_SHIFT;
+            grub.cpus.iter().map(in_10_000).collect::<Vec<_>>()
+        };
+        let each = ServersTaken::AtEachDomain;
+        assert_eq!(extras(each, false, 4), [7_042, 8_542, 9_042, 9_375]);
+        assert_eq!(extras(each, true, 4), [4_333, 5_500, 7_500, 8_667]);
+        assert_eq!(extras(each, true, 1), [8_500]);
+        assert_eq!(extras(ServersTaken::Once, true, 4), [9_000; 4]);
     }
 
     #[test]

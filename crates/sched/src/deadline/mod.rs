@@ -104,22 +104,18 @@ impl DlClass {
             cpudl: CpuDl::new(nr_cpus),
             tasks: Vec::new(),
             admission: Admission::new(&options, nr_cpus),
-            grub: Self::grub(&options, nr_cpus),
+            grub: Self::grub(&options, machine),
             serving: Serving::new(&options, nr_cpus),
             hrtick: options.hrtick.map(|rule| Hrticks::new(rule, machine)),
         }
     }
 
     /// Bandwidths with the fair servers admitted.
-    fn grub(options: &DlOptions, nr_cpus: u32) -> Grub {
-        let mut grub = Grub::new(options.grub, options.limit, nr_cpus);
-        for cpu in (0..nr_cpus).map(CpuId) {
-            grub.admitted(0, options.server_bandwidth());
-            if options.takes_server_twice {
-                grub.admitted(0, options.server_bandwidth());
-            }
-            grub.add(cpu, options.server_bandwidth());
-        }
+    fn grub(options: &DlOptions, machine: &Machine) -> Grub {
+        let mut grub = Grub::new(options.grub, options.limit, machine.nr_cpus());
+        // A machine on which tasks exist before the run has made its domains anew for it.
+        let renews = machine.set_up_ns > 0;
+        grub.admit_servers(options.server_bandwidth(), options.servers_taken, renews);
         grub
     }
 

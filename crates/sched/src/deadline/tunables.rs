@@ -5,7 +5,7 @@
 
 use super::cbs::to_ratio;
 use super::fair_server::StopRule;
-use super::grub::GrubRule;
+use super::grub::{GrubRule, ServersTaken};
 use crate::boundary::hrtick::HrtickRule;
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
@@ -68,10 +68,8 @@ pub struct DlRules {
     pub server_stops: StopRule,
     /// Whether the ext server of each CPU counts, even if it has no tasks to serve.
     pub counts_ext_server: bool,
-    /// Whether the bandwidth of fair servers is taken twice from what tasks may reclaim: when a
-    /// server is made, and when its CPU joins its root domain (`__dl_server_attach_root`). Later
-    /// versions make the servers after that (`sched_init_dl_servers`, 6.17).
-    pub takes_server_twice: bool,
+    /// How often the bandwidth of fair servers is taken from what tasks may reclaim.
+    pub servers_taken: ServersTaken,
     /// Rule of the high-resolution tick.
     pub hrtick: HrtickRule,
     /// A bug that the version does not have.
@@ -95,7 +93,7 @@ impl DlRules {
         grub: GrubRule::Before6_5,
         server_stops: StopRule::LastLeaves,
         counts_ext_server: false,
-        takes_server_twice: false,
+        servers_taken: ServersTaken::Once,
         hrtick: HrtickRule::LINUX_6_1,
         bug: None,
     };
@@ -103,11 +101,17 @@ impl DlRules {
     pub const LINUX_6_6: Self =
         Self { grub: GrubRule::From6_5, hrtick: HrtickRule::LINUX_6_6, ..Self::LINUX_6_1 };
     /// Linux 6.12.
-    pub const LINUX_6_12: Self =
-        Self { takes_server_twice: true, hrtick: HrtickRule::LINUX_6_12, ..Self::LINUX_6_6 };
+    pub const LINUX_6_12: Self = Self {
+        servers_taken: ServersTaken::AtEachDomain,
+        hrtick: HrtickRule::LINUX_6_12,
+        ..Self::LINUX_6_6
+    };
     /// Linux 6.18.
-    pub const LINUX_6_18: Self =
-        Self { server_stops: StopRule::NobodyToRun, takes_server_twice: false, ..Self::LINUX_6_12 };
+    pub const LINUX_6_18: Self = Self {
+        server_stops: StopRule::NobodyToRun,
+        servers_taken: ServersTaken::Once,
+        ..Self::LINUX_6_12
+    };
     /// Linux 7.1.
     pub const LINUX_7_1: Self = Self {
         server_stops: StopRule::OrIdle,
@@ -136,8 +140,8 @@ pub struct DlOptions {
     pub ext_server: Option<(Nanos, Nanos)>,
     /// The charge of a reclaiming task.
     pub grub: GrubRule,
-    /// See [`DlRules::takes_server_twice`].
-    pub takes_server_twice: bool,
+    /// See [`DlRules::servers_taken`].
+    pub servers_taken: ServersTaken,
     /// The high-resolution tick, with the feature HRTICK_DL.
     pub hrtick: Option<HrtickRule>,
     /// A bug on purpose.
@@ -169,7 +173,7 @@ impl DlOptions {
             },
             ext_server,
             grub: rules.grub,
-            takes_server_twice: rules.takes_server_twice,
+            servers_taken: rules.servers_taken,
             hrtick: (options.get(&HRTICK_DL.name) == 1).then_some(rules.hrtick),
             bug: rules.bug,
         }
@@ -197,7 +201,7 @@ impl Default for DlOptions {
             server: None,
             ext_server: None,
             grub: GrubRule::From6_5,
-            takes_server_twice: false,
+            servers_taken: ServersTaken::Once,
             hrtick: None,
             bug: None,
         }
