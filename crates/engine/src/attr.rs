@@ -101,8 +101,10 @@ impl<'w, S: TraceSink> Engine<'w, S> {
         match self.attr_of(task, op) {
             Some(attr) if attr.cgroup != self.core.task(task).attr.cgroup => {
                 let Costs { group_move_ns, group_lock_ns, block_ns, .. } = self.costs;
-                let waits = group_move_ns > 0 && !self.group_locks.take(task, attr.cgroup);
-                if waits { group_lock_ns.saturating_add(block_ns) } else { group_move_ns }
+                if group_move_ns > 0 && !self.group_locks.take(task, attr.cgroup) {
+                    return group_lock_ns.saturating_add(block_ns);
+                }
+                self.move_ns(task, attr.cgroup)
             }
             Some(_) => self.costs.set_attr_ns,
             None => 0,

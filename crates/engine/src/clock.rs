@@ -388,10 +388,11 @@ impl Clock {
         Self { events, burst_ends, next_tick, nr_busy: 0 }
     }
 
-    /// All arrivals are released at their times. A release after time 0 is the end of a sleep.
-    pub fn expect(&mut self, arrivals: &[Arrival], timer_delay_ns: Nanos) {
+    /// All arrivals are released at their times. A release after time 0 is the end of a sleep, and
+    /// comes as much later as `delay_ns` says.
+    pub fn expect(&mut self, arrivals: &[Arrival], delay_ns: impl Fn(&Arrival) -> Nanos) {
         for (index, arrival) in arrivals.iter().enumerate() {
-            let delay_ns = if arrival.release_ns > 0 { timer_delay_ns } else { 0 };
+            let delay_ns = if arrival.release_ns > 0 { delay_ns(arrival) } else { 0 };
             let at = arrival.release_ns.saturating_add(delay_ns);
             self.events.push(at, Due::Release(index as u32));
         }

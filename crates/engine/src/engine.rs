@@ -22,6 +22,7 @@ use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::rt_limit::RtLimit;
 use crate::stack::Stack;
+use crate::start::Start;
 use crate::threads::Threads;
 use crate::user::User;
 use schedlab_model::random::{Purpose, Stream};
@@ -123,7 +124,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             threads.come_first(&mut clock.events);
             threads.set_up_all(&arrivals, workload);
         }
-        clock.expect(&arrivals, core.timer_delay_ns);
+        clock.expect(&arrivals, |of| Start::of(of, workload, &machine.costs).on_busy_ns);
         Self {
             workload,
             config,
@@ -192,7 +193,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             );
             assert!(timer.class < self.stack.len(), "a timer of class {} of no one", timer.class);
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
-            self.clock.events.push(timer.at.max(self.core.now), due);
+            let early_ns = self.class_timer_early_ns(timer.class, timer.token);
+            self.clock.events.push(timer.at.saturating_sub(early_ns).max(self.core.now), due);
         }
         let mut index = 0;
         while let Some((task, from, cpu)) = self.core.nth_move(index) {
@@ -369,9 +371,25 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.end_bursts(self.core.now);
     }
 
+    /// How much earlier than its delay says the timer of `token` takes effect.
+    fn class_timer_early_ns(&self, class: u8, token: u64) -> Nanos {
+        let early_ns = self.costs.class_timer_early_ns;
+        let is_early =
+            early_ns > 0 && self.stack.class(class).timer_cpu(&self.core, token).is_some();
+        if is_early { early_ns } else { 0 }
+    }
+
     /// A timer of a class expires.
     #[inline]
     fn class_timer(&mut self, class: u8, token: u64) {
+        let cpu = match self.costs.timer_next_ns {
+            0 => None,
+            _ => self.stack.class(class).timer_cpu(&self.core, token),
+        };
+        if cpu.is_some_and(|cpu| self.is_in_timer(cpu, Due::ClassTimer { class, token })) {
+            return;
+        }
+        let was_asked = cpu.is_some_and(|cpu| self.core.rq(cpu).need_resched);
         if self.costs.wakeup_switch_ns > 0 {
             // It takes the lock of its CPU, whichever that is.
             self.core.update_stopped_clocks();
@@ -397,7 +415,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.stray_hrtick_ends(cpu);
         }
         if let Some(cpu) = self.core.work.timer_ended.take() {
-            self.class_timer_ends(cpu);
+            self.class_timer_ends(cpu, was_asked);
         }
         if self.core.work.bpf_insns > 0 {
             self.programs_end(self.core.work.bpf_cpu);

@@ -127,6 +127,16 @@ impl Tasks {
         std::mem::take(&mut self.arrivals[index as usize].name)
     }
 
+    /// What is released at time 0.
+    pub fn at_start(&self) -> impl Iterator<Item = &Arrival> {
+        self.arrivals.iter().take_while(|arrival| arrival.release_ns == 0)
+    }
+
+    /// Arrival number `index`.
+    pub fn arrival(&self, index: u32) -> &Arrival {
+        &self.arrivals[index as usize]
+    }
+
     /// When arrival number `index` is released, by the workload.
     pub fn release_ns(&self, index: u32) -> Nanos {
         self.arrivals[index as usize].release_ns

@@ -72,7 +72,8 @@ impl Exits {
         Self {
             all_ns: costs.exit_ns.saturating_add(if_so(forks, costs.exit_shared_ns)),
             launched_ns: if_so(forks, costs.exit_queue_ns.saturating_mul(nr_queues as u64))
-                .saturating_add(if_so(has_groups, costs.exit_groups_ns)),
+                .saturating_add(if_so(has_groups, costs.exit_groups_ns))
+                .saturating_add(costs.exit_launched_ns),
             child_ns: if_so(has_groups, costs.child_groups_ns),
             first_ns: costs.first_exit_ns,
         }
@@ -97,7 +98,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// What the fork that `task` begins takes.
     pub(crate) fn fork_ns(&mut self, task: TaskId) -> Nanos {
         let costs = self.costs;
-        let mut ns = costs.fork_ns;
+        let mut ns = costs.fork_ns.saturating_add(self.for_others(costs.fork_task_ns));
         if costs.fork_groups_ns > 0 && self.workload.cgroups.len() > 1 {
             ns = ns.saturating_add(costs.fork_groups_ns);
         }
@@ -124,11 +125,19 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// `ns` for each launched task of the run beyond the first.
+    fn for_others(&self, ns: Nanos) -> Nanos {
+        ns.saturating_mul(self.tasks.nr_launched().saturating_sub(1))
+    }
+
     /// What the exit of `task` takes.
     pub(crate) fn exit_ns(&mut self, task: TaskId) -> Nanos {
         let exec = &self.tasks[task];
         let Exits { all_ns, launched_ns, child_ns, .. } = self.exits;
-        let own_ns = if exec.parent.is_none() { launched_ns } else { child_ns };
+        let own_ns = match exec.parent {
+            None => launched_ns,
+            Some(_) => child_ns.saturating_add(self.for_others(self.costs.exit_task_ns)),
+        };
         let mut ns = all_ns.saturating_add(own_ns);
         if self.costs.exit_marks_ns > 0
             && has_marks(&self.workload.tasks[exec.spec as usize].program, exec.parent.is_some())

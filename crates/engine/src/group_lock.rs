@@ -14,7 +14,8 @@
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
-use schedlab_model::{CgroupId, CpuId, Step, TaskId, TraceSink};
+use schedlab_model::ids::ROOT_CGROUP;
+use schedlab_model::{CgroupId, Costs, CpuId, Nanos, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 use std::collections::VecDeque;
 
@@ -111,7 +112,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return Next::Call;
         };
         if self.group_locks.take(task, group) {
-            let rest = self.costs.group_move_ns.saturating_sub(self.costs.group_lock_ns);
+            let rest = self.move_ns(task, group).saturating_sub(self.costs.group_lock_ns);
             return self.call_first(task, rest, Step::SetAttr(op));
         }
         self.group_locks.wait(task, group);
@@ -119,6 +120,25 @@ impl<S: TraceSink> Engine<'_, S> {
         self.tasks[task].waiting = Waiting::Move;
         self.shared(task).pending = Some(Step::SetAttr(op));
         Next::Block(TaskState::BlockedIo)
+    }
+
+    /// What the call takes that moves `task` to `group`, up to the move.
+    pub(crate) fn move_ns(&self, task: TaskId, group: CgroupId) -> Nanos {
+        let Costs { group_move_ns, group_fair_ns, .. } = self.costs;
+        let fair_ns = if self.levels_of(task) > 0 { group_fair_ns } else { 0 };
+        group_move_ns.saturating_add(fair_ns).saturating_add(self.first_move_ns(group))
+    }
+
+    /// What it takes in addition, if no task is in the group: the kernel makes the set of groups
+    /// that its tasks share (`css_set`, find_css_set). The root group has one always.
+    fn first_move_ns(&self, group: CgroupId) -> Nanos {
+        let is_in = |task| {
+            let t = self.core.task(task);
+            t.attr.cgroup == group && t.state != TaskState::Dead
+        };
+        let has_set =
+            self.costs.group_first_ns == 0 || group == ROOT_CGROUP || self.tasks.ids().any(is_in);
+        if has_set { 0 } else { self.costs.group_first_ns }
     }
 
     /// `task`, which runs on `cpu`, has moved.

@@ -52,6 +52,7 @@ mod rt_limit;
 mod schedule;
 mod simulation;
 mod stack;
+mod start;
 mod step;
 mod threads;
 mod ticks;

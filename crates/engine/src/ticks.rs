@@ -258,10 +258,10 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// A timer of a class has expired on `cpu`. A task that it preempts pays for the way to the
-    /// switch, as after a wake-up.
+    /// A timer of a class has expired on `cpu`, which `was_asked` to reschedule before. A task that
+    /// it preempts pays for the way to the switch, as after a wake-up.
     #[inline(never)]
-    pub(crate) fn class_timer_ends(&mut self, cpu: CpuId) {
+    pub(crate) fn class_timer_ends(&mut self, cpu: CpuId, was_asked: bool) {
         let timer_ns = match std::mem::take(&mut self.core.work.is_inactive_timer) {
             true => self.costs.inactive_timer_ns,
             false => self.costs.class_timer_ns,
@@ -269,8 +269,17 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.costs.class_timer_ns == 0 {
             return;
         }
+        let entry_ns = self.costs.interrupt_entry_ns;
+        if self.is_next_in_timer(cpu, timer_ns.saturating_sub(entry_ns), was_asked) {
+            return;
+        }
         if self.core.rq(cpu).curr.is_none() || self.core.is_asked(cpu) {
-            self.switches_later(0);
+            let curr = self.core.rq(cpu).curr;
+            let put_ns = curr.map_or(0, |curr| self.put_groups_ns(curr));
+            if put_ns > 0 {
+                self.extend_burst(cpu, put_ns);
+            }
+            self.switches_later(put_ns);
         } else {
             self.extend_burst(cpu, timer_ns);
         }

@@ -12,7 +12,8 @@ use crate::clock::Due;
 use crate::engine::Engine;
 use schedlab_model::{Costs, CpuId, Nanos, Step, TaskId, TraceSink};
 
-/// The last timer interrupt of a CPU that woke a task, and what the timer of a slice needs.
+/// The last timer interrupt of a CPU that woke a task or renewed a budget, and what the timer of a
+/// slice needs.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TimerInterrupt {
     /// When it is done with its last wake-up so far. A timer that expires before is next.
@@ -170,6 +171,15 @@ impl<S: TraceSink> Engine<'_, S> {
             return false;
         }
         let ns = self.next_wakeup_ns(cpu, task);
+        self.is_next_in_timer(cpu, ns, was_asked)
+    }
+
+    /// The timer interrupt of `cpu` has handled a timer, which takes `ns` without entry and return.
+    /// Returns as [`Self::wakes_in_timer`].
+    pub(crate) fn is_next_in_timer(&mut self, cpu: CpuId, ns: Nanos, was_asked: bool) -> bool {
+        if self.costs.timer_next_ns == 0 {
+            return false;
+        }
         let is_next = self.follows_now(cpu);
         let timer = &mut self.cpus.timers[cpu.index()];
         timer.is_next = is_next;

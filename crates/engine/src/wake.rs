@@ -31,11 +31,7 @@ impl<S: TraceSink> Engine<'_, S> {
             cpus = self.allowed_cpus(&self.workload.tasks[spec as usize].attr);
         }
         let this_cpu = self.set_up_on(&cpus);
-        if self.tasks.release_ns(index) > 0
-            && (self.waits_for_switch(this_cpu, Due::Release(index))
-                || self.waits_for_tick(this_cpu, 0, Due::Release(index))
-                || self.is_in_timer(this_cpu, Due::Release(index)))
-        {
+        if self.tasks.release_ns(index) > 0 && self.start_waits(index, this_cpu) {
             return;
         }
         let name = self.tasks.take_arrival_name(index);
@@ -46,24 +42,29 @@ impl<S: TraceSink> Engine<'_, S> {
         if release_ns == 0 && self.awaits_launch(task) {
             self.await_launch(task);
         } else {
-            self.begin_released(task, release_ns > 0);
+            let earlier_ns = (release_ns > 0).then(|| self.start_earlier_ns(index));
+            self.begin_released(task, earlier_ns);
         }
     }
 
-    /// A released task becomes runnable, by a timer or by the launcher.
-    pub(crate) fn begin_released(&mut self, task: TaskId, by_timer: bool) {
+    /// A released task becomes runnable, by the launcher or by a timer. `earlier_ns`: how much
+    /// earlier than the timer's delay that is.
+    pub(crate) fn begin_released(&mut self, task: TaskId, earlier_ns: Option<i64>) {
         let this_cpu = self.core.task(task).cpu;
         let was_asked = self.core.rq(this_cpu).need_resched;
         self.start_released(task, this_cpu);
         self.interrupt_returns(this_cpu);
-        let rest_ns = if by_timer { self.take_timer_wakeup(this_cpu, task, was_asked) } else { 0 };
+        let rest_ns = match earlier_ns {
+            Some(_) => self.take_timer_wakeup(this_cpu, task, was_asked),
+            None => 0,
+        };
         if self.core.now == 0 {
             // Tasks of time 0 have been woken before it.
             self.core.work.bpf_insns = 0;
         }
         let programs_ns = self.lose_class_cost(this_cpu);
-        if by_timer {
-            self.meets_tick(this_cpu, task, 0, was_asked);
+        if let Some(earlier_ns) = earlier_ns {
+            self.meets_tick(this_cpu, task, earlier_ns, was_asked);
         }
         self.switches_later(programs_ns.saturating_add(rest_ns));
     }
@@ -96,9 +97,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(threads) = &mut self.threads {
             threads.set_up(group, &self.core.cgroups);
         }
-        let others = self.tasks.nr_launched().saturating_sub(1);
-        let others_ns = self.costs.child_task_ns.saturating_mul(others);
-        self.charge(task, self.costs.child_start_ns.saturating_add(others_ns));
+        self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
         if self.costs.fork_after_ns > 0 {
             self.owes_copies(parent, task);
@@ -370,10 +369,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut later_ns = 0;
         // A task that is preempted pays for the way to the switch, not for the way back.
         if preempts {
-            let put_ns = match levels {
-                0 if self.levels_of(curr) > 1 => self.costs.put_group_ns,
-                _ => 0,
-            };
+            let put_ns = if levels == 0 { self.put_groups_ns(curr) } else { 0 };
             taken_ns = taken_ns.saturating_add(put_ns);
             later_ns = check_ns.saturating_add(queued_ns / 2).saturating_add(put_ns);
         } else {
@@ -383,6 +379,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.extend_burst(cpu, taken_ns);
         later_ns
+    }
+
+    /// What it takes to put `curr` back that a task of FIFO, RR or DEADLINE preempts, for its
+    /// groups below the root.
+    pub(crate) fn put_groups_ns(&self, curr: TaskId) -> Nanos {
+        let levels = self.levels_of(curr).saturating_sub(1);
+        self.costs.put_group_ns.saturating_mul(Nanos::from(levels))
     }
 
     /// The number of groups, the root among them, of which both tasks are; 0 if one is not fair.

@@ -121,6 +121,31 @@ fn a_move_comes_before_the_other_attributes() {
     assert!(found.starts_with("0.015000A 1.100000B"), "{found}");
 }
 
+/// A move takes longer to a group without tasks, and for a fair task. The root group has tasks
+/// always.
+#[test]
+fn the_first_move_to_a_group_takes_longer() {
+    let costs = Costs {
+        group_move_ns: 70 * US,
+        group_first_ns: 20 * US,
+        group_fair_ns: 6 * US,
+        ..Costs::ZERO
+    };
+    let after = |attr: SchedAttr, to: SchedAttr, other: Option<SchedAttr>| {
+        let program = ProgramBuilder::new().run(MS).op(set(to)).build();
+        let sleeper = |attr| task("b", attr, ProgramBuilder::new().sleep(9 * MS).build());
+        let tasks = std::iter::once(task("a", attr, program)).chain(other.map(sleeper));
+        let turns = timeline(&run("linux-6.12", &workload(tasks.collect()), costs, 5 * MS));
+        turns.split(' ').next_back().map(str::to_owned)
+    };
+    let fifo = policy(Policy::Fifo, 1);
+    let at = |us| Some(format!("1.{us:03}000-"));
+    assert_eq!(after(nice(0), inside(nice(0)), None), at(96));
+    assert_eq!(after(fifo, inside(fifo), None), at(90));
+    assert_eq!(after(fifo, inside(fifo), Some(inside(nice(0)))), at(70));
+    assert_eq!(after(inside(fifo), fifo, None), at(70));
+}
+
 /// A task that may not stay on its CPU moves with its old policy; then it gets the new one. The
 /// thread that moves it takes the CPU's next task some time.
 #[test]

@@ -137,12 +137,18 @@ fn a_fork_takes_longer_without_the_stack_of_an_ended_task() {
     assert_eq!(found, "0A 0.800000B");
 }
 
-/// A child takes longer to start for each further task of the run. A part of its exit comes before
-/// its first sleep.
+/// A fork and the exit of a child take longer for each further task of the run. A part of the exit
+/// comes before the first sleep.
 #[test]
 fn a_child_copies_pages_before_its_first_sleep() {
-    let costs =
-        Costs { child_task_ns: 3_000, child_sleep_ns: 60_000, exit_ns: 200_000, ..Costs::ZERO };
+    let costs = Costs {
+        fork_ns: 4_000,
+        fork_task_ns: 3_000,
+        exit_task_ns: 1_000,
+        child_sleep_ns: 60_000,
+        exit_ns: 200_000,
+        ..Costs::ZERO
+    };
     let turns_with = |sleeps: u32| {
         let mut parent = ProgramBuilder::new();
         parent.op(Op::Fork { task: 1 }).sleep(9 * MS);
@@ -158,9 +164,9 @@ fn a_child_copies_pages_before_its_first_sleep() {
         let tasks = vec![parent, TaskSpec { instances: 0, ..child }, late];
         turns("linux-6.12", &Workload::new("forks", tasks), costs, Some(8 * MS))
     };
-    assert_eq!(turns_with(0), "0A 0B 1.206000-");
-    assert_eq!(turns_with(1), "0A 0B 1.066000- 2.066000B 3.206000-");
-    assert_eq!(turns_with(2), "0A 0B 1.066000- 2.066000B 3.066000- 4.066000B 5.206000-");
+    assert_eq!(turns_with(0), "0A 0.010000B 1.212000-");
+    assert_eq!(turns_with(1), "0A 0.010000B 1.070000- 2.070000B 3.212000-");
+    assert_eq!(turns_with(2), "0A 0.010000B 1.070000- 2.070000B 3.070000- 4.070000B 5.212000-");
 }
 
 /// A task that has run more than its share stays on its queue when it goes to sleep. The pick that

@@ -117,13 +117,13 @@ fn a_deadline_task_preempts_the_launcher_on_one_cpu() {
     let expected = [
         (
             Preempt::Voluntary,
-            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 46us wakes 2, 46us 2 on 0, 146us 1 on 0, \
-             246us 0 on 0, 276us 3 on 0",
+            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 38us wakes 2, 38us 2 on 0, 138us 1 on 0, \
+             238us 0 on 0, 268us 3 on 0",
         ),
         (
             Preempt::Full,
-            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 30us 1 on 0, 130us 0 on 0, 154us wakes 2, \
-             154us 2 on 0, 254us 0 on 0, 300us 3 on 0",
+            "0us wakes 3, 0us 0 on 0, 30us wakes 1, 30us 1 on 0, 130us 0 on 0, 138us wakes 2, \
+             138us 2 on 0, 238us 0 on 0, 268us 3 on 0",
         ),
     ];
     for (preempt, told) in expected {

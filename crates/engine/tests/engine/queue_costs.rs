@@ -216,6 +216,41 @@ fn a_timer_of_a_class_takes_time() {
         ..Costs::ZERO
     };
     assert_eq!(found(costs), "0.015000B 0.115000A 4B 10.115000A 12B");
+    let early = Costs { timer_delay_ns: 20_000, class_timer_early_ns: 5_000, ..costs };
+    assert_eq!(found(early), "0.015000B 0.115000A 4.018000B 10.130000A 12.018000B");
+}
+
+/// Two timers that renew budgets expire 5 us apart: one interrupt handles both, and the switch
+/// comes at its end.
+#[test]
+fn timers_of_a_class_that_expire_together_share_an_interrupt() {
+    let attr = |deadline_ns| SchedAttr {
+        deadline: DeadlineParams {
+            runtime_ns: MS,
+            deadline_ns,
+            period_ns: 10 * MS,
+            reclaim: false,
+        },
+        ..policy(Policy::Deadline, 0)
+    };
+    let found = |timer_next_ns| {
+        let costs = Costs {
+            class_timer_ns: 13_000,
+            wakeup_switch_ns: SWITCH,
+            release_deadline_ns: 100_000,
+            wakeup_ns: 5_000,
+            timer_next_ns,
+            ..Costs::ZERO
+        };
+        let tasks = vec![
+            task("a", attr(10 * MS), endless()),
+            task("b", attr(5 * MS), endless()),
+            task("hog", nice(0), endless()),
+        ];
+        turns(tasks, costs, 13 * MS)
+    };
+    assert_eq!(found(0), "0.015000C 0.115000B 4A 8C 10.115000B 12A");
+    assert_eq!(found(8_000), "0.015000C 0.115000B 4A 8C 10.128000B 12A");
 }
 
 /// A tick of a real-time task takes a time of its own.

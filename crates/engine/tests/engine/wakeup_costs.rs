@@ -689,6 +689,7 @@ fn a_preempted_task_of_a_group_leaves_later() {
         };
         let mut workload = Workload::new("groups", vec![task("hog", hog, endless()), late]);
         workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+        workload.cgroups.push(CgroupSpec::new("/a/b", CgroupId(1), 100));
         let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
         case.machine = Machine { costs, ..case.machine };
         case.until_ns = Some(3 * MS);
@@ -697,6 +698,46 @@ fn a_preempted_task_of_a_group_leaves_later() {
     assert_eq!(start(nice(0)), "0.010000A 1.010000B 2.010000A");
     let grouped = SchedAttr { cgroup: CgroupId(1), ..nice(0) };
     assert_eq!(start(grouped), "0.010000A 1.014000B 2.014000A");
+    let deeper = SchedAttr { cgroup: CgroupId(2), ..nice(0) };
+    assert_eq!(start(deeper), "0.010000A 1.018000B 2.018000A");
+}
+
+/// When a task with `attr` that is released after 1 ms is runnable; `hog` runs until then, or
+/// nothing.
+fn released(attr: SchedAttr, hog: Option<SchedAttr>) -> Nanos {
+    let costs = Costs {
+        timer_delay_ns: 10_000,
+        start_delay_ns: 4_000,
+        start_entity_ns: 5_000,
+        start_rt_ns: 6_000,
+        ..Costs::ZERO
+    };
+    let late = TaskSpec { release_ns: Amount::Constant(MS), ..task("late", attr, burst(MS)) };
+    let hogs = hog.map(|hog| task("hog", hog, endless()));
+    let mut workload = Workload::new("late", std::iter::once(late).chain(hogs).collect());
+    workload.cgroups.push(CgroupSpec::new("/a", CgroupId(0), 100));
+    workload.cgroups.push(CgroupSpec::new("/a/b", CgroupId(1), 100));
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    case.machine = Machine { costs, ..case.machine };
+    case.until_ns = Some(3 * MS);
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let mut forks = run.trace.events.iter().filter(|e| matches!(e.kind, EventKind::Fork { .. }));
+    forks.next_back().expect("it is released").time_ns
+}
+
+/// The timer of a release takes longer than that of a sleep, and longer in groups. A real-time task
+/// of a busy CPU is sooner.
+#[test]
+fn a_release_after_time_0_has_its_own_delay() {
+    assert_eq!(released(nice(0), None), MS + 14_000);
+    assert_eq!(released(nice(0), Some(nice(0))), MS + 14_000);
+    let deep = SchedAttr { cgroup: CgroupId(2), ..nice(0) };
+    assert_eq!(released(deep, Some(nice(0))), MS + 24_000);
+    let fifo = policy(Policy::Fifo, 1);
+    assert_eq!(released(fifo, None), MS + 14_000);
+    assert_eq!(released(fifo, Some(nice(0))), MS + 8_000);
+    let in_group = SchedAttr { cgroup: CgroupId(2), ..fifo };
+    assert_eq!(released(in_group, Some(nice(0))), MS + 8_000);
 }
 
 #[test]

@@ -211,15 +211,19 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 }
 
 /// Costs of interrupts, and of ways to a switch.
-const PARTS_OF_INTERRUPTS: [&str; 22] = [
+const PARTS_OF_INTERRUPTS: [&str; 26] = [
     "timer_wakeup_ns",
     "timer_next_ns",
     "timer_rt_ns",
+    "start_delay_ns",
+    "start_entity_ns",
+    "start_rt_ns",
     "timer_fair_ns",
     "timer_absolute_ns",
     "interrupt_entry_ns",
     "preempt_check_ns",
     "class_timer_ns",
+    "class_timer_early_ns",
     "switch_closed_ns",
     "timer_wakeup_rt_ns",
     "timer_fair_preempt_ns",
@@ -236,6 +240,31 @@ const PARTS_OF_INTERRUPTS: [&str; 22] = [
     "preempt_switch_ns",
 ];
 
+/// Costs of starts, forks and exits that are memory.
+const PARTS_OF_FORKS_AND_EXITS: [&str; 21] = [
+    "first_fork_ns",
+    "fork_after_ns",
+    "fork_copy_ns",
+    "fork_switch_ns",
+    "fork_groups_ns",
+    "child_groups_ns",
+    "fork_heap_ns",
+    "task_start_ns",
+    "child_start_ns",
+    "child_alone_ns",
+    "fork_task_ns",
+    "child_sleep_ns",
+    "exit_ns",
+    "first_exit_ns",
+    "exit_shared_ns",
+    "exit_queue_ns",
+    "exit_groups_ns",
+    "exit_launched_ns",
+    "exit_task_ns",
+    "exit_marks_ns",
+    "exit_after_ns",
+];
+
 /// Why there is no figure for `name`.
 fn why_missing(name: &str) -> &'static str {
     match name {
@@ -247,9 +276,9 @@ fn why_missing(name: &str) -> &'static str {
         }
         "pick_entry_ns" | "repick_ns" | "block_entity_ns" | "pick_entity_ns" | "pick_shared_ns"
         | "dequeue_entity_ns" | "delay_dequeue_ns" | "dequeue_delayed_ns" | "queue_entity_ns"
-        | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns" | "wakeup_fair_ns"
-        | "hrtick_stray_ns" | "hrtick_resched_ns" | "load_period_ns" | "throttle_ns"
-        | "unthrottle_ns" | "unthrottle_task_ns" => {
+        | "newidle_ns" | "newidle_cpu_ns" | "hrtick_ns" | "hrtick_end_ns"
+        | "wakeup_fair_ns" | "hrtick_stray_ns" | "hrtick_resched_ns" | "load_period_ns"
+        | "throttle_ns" | "unthrottle_ns" | "unthrottle_task_ns" => {
             "no program can tell it from the rest of a switch"
         }
         "bpf_kinsn_ns" => "only root may load a program and read its time",
@@ -277,11 +306,9 @@ fn why_missing(name: &str) -> &'static str {
         "join_ns" | "reap_ns" | "reap_last_ns" | "join_child_ns" => {
             "it depends on how the program waits"
         }
-        "first_fork_ns" | "fork_after_ns" | "fork_copy_ns" | "fork_switch_ns"
-        | "fork_groups_ns" | "child_groups_ns" | "fork_heap_ns" | "task_start_ns"
-        | "child_start_ns" | "child_alone_ns" | "child_task_ns" | "child_sleep_ns" | "exit_ns"
-        | "first_exit_ns" | "exit_shared_ns" | "exit_queue_ns" | "exit_groups_ns"
-        | "exit_marks_ns" | "exit_after_ns" => "it depends on how much memory the program touches",
+        name if PARTS_OF_FORKS_AND_EXITS.contains(&name) => {
+            "it depends on how much memory the program touches"
+        }
         "futex_ns" | "mutex_ns" | "semaphore_ns" => "it depends on the C library",
         "phase_ns" => "it depends on how the program records phases",
         "run_step_ns" => "the runs of its programs contain it",
@@ -292,6 +319,8 @@ fn why_missing(name: &str) -> &'static str {
         | "set_attr_after_ns"
         | "group_move_ns"
         | "group_lock_ns"
+        | "group_first_ns"
+        | "group_fair_ns"
         | "group_move_after_ns"
         | "group_change_ns"
         | "cpu_max_ns"
@@ -345,7 +374,10 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 111] = [
+    const NEVER_MEASURED: [&str; 119] = [
+        "start_delay_ns",
+        "start_entity_ns",
+        "start_rt_ns",
         "block_fair_ns",
         "delay_dequeue_ns",
         "launch_task_ns",
@@ -361,6 +393,7 @@ mod tests {
         "timer_wakeup_rt_ns",
         "preempt_check_ns",
         "class_timer_ns",
+        "class_timer_early_ns",
         "inactive_timer_ns",
         "put_fair_ns",
         "put_group_ns",
@@ -433,19 +466,23 @@ mod tests {
         "tick_pick_fair_ns",
         "child_start_ns",
         "child_alone_ns",
-        "child_task_ns",
+        "fork_task_ns",
         "child_sleep_ns",
         "exit_ns",
         "first_exit_ns",
         "exit_shared_ns",
         "exit_queue_ns",
         "exit_groups_ns",
+        "exit_launched_ns",
+        "exit_task_ns",
         "exit_marks_ns",
         "exit_after_ns",
         "set_attr_ns",
         "set_attr_after_ns",
         "group_move_ns",
         "group_lock_ns",
+        "group_first_ns",
+        "group_fair_ns",
         "group_move_after_ns",
         "group_change_ns",
         "cpu_max_ns",

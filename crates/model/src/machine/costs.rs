@@ -31,6 +31,12 @@ pub struct Costs {
     pub timer_next_ns: Nanos,
     /// How much earlier a timer wakes a real-time task on a busy CPU than other tasks.
     pub timer_rt_ns: Nanos,
+    /// How much later than `timer_delay_ns` says a release after time 0 comes.
+    pub start_delay_ns: Nanos,
+    /// How much later it comes for each level of groups below the root.
+    pub start_entity_ns: Nanos,
+    /// How much earlier it comes if a task of FIFO, RR or DEADLINE is released on a busy CPU.
+    pub start_rt_ns: Nanos,
     /// How much later a sleep until a point in time ends than one for a duration, which begins
     /// before the call reaches the switch.
     pub timer_absolute_ns: Nanos,
@@ -51,6 +57,8 @@ pub struct Costs {
     /// A timer of a class, such as that which renews the budget of a SCHED_DEADLINE task, taken
     /// from the running task.
     pub class_timer_ns: Nanos,
+    /// How much earlier than `timer_delay_ns` says such a timer takes effect.
+    pub class_timer_early_ns: Nanos,
     /// The timer of the 0-lag time of a SCHED_DEADLINE task, taken from the running task.
     pub inactive_timer_ns: Nanos,
     /// From a wake-up that preempts to the switch: the return from the interrupt or the system
@@ -205,6 +213,9 @@ pub struct Costs {
     pub fork_stack_ns: Nanos,
     /// What a fork takes in addition in a run with control groups: more pages to share.
     pub fork_groups_ns: Nanos,
+    /// What a fork takes in addition for each launched task of the run beyond the first: what the
+    /// program keeps of it is shared, too.
+    pub fork_task_ns: Nanos,
     /// What a parent that writes to the file of a group after a fork takes more, and its child
     /// less, if the child has not run: pages of the heap.
     pub fork_heap_ns: Nanos,
@@ -250,9 +261,6 @@ pub struct Costs {
     /// How much less a forked task takes there if its parent has ended, and all its other children:
     /// it shares its memory with no task, and copies no page.
     pub child_alone_ns: Nanos,
-    /// What a forked task takes in addition at its start for each launched task of the run beyond
-    /// the first: what the program keeps of it is copied, too.
-    pub child_task_ns: Nanos,
     /// The part of `exit_ns` that a forked task takes just before its first sleep instead, if it
     /// sleeps: the pages to which it writes then.
     pub child_sleep_ns: Nanos,
@@ -269,6 +277,11 @@ pub struct Costs {
     /// What the exit of a task that no other one forked takes in addition where the run has
     /// control groups.
     pub exit_groups_ns: Nanos,
+    /// What the exit of a task that no other one forked takes in addition to that of others.
+    pub exit_launched_ns: Nanos,
+    /// What the exit of a forked task takes in addition for each launched task of the run beyond
+    /// the first: it frees what the program keeps of it.
+    pub exit_task_ns: Nanos,
     /// What a forked task and its exit take in addition there.
     pub child_groups_ns: Nanos,
     /// What the exit of a task takes in addition whose program records what it does, as every
@@ -288,6 +301,10 @@ pub struct Costs {
     pub group_move_ns: Nanos,
     /// The part of `group_move_ns` before a task waits for another one's move.
     pub group_lock_ns: Nanos,
+    /// What a move to a group without tasks takes in addition, before the move.
+    pub group_first_ns: Nanos,
+    /// What the move of a fair task takes in addition, before the move.
+    pub group_fair_ns: Nanos,
     /// What that move takes after it.
     pub group_move_after_ns: Nanos,
     /// Writing a control file of a group, in addition to `syscall_ns`.
@@ -368,6 +385,9 @@ names_of_costs! {
     timer_wakeup_ns,
     timer_next_ns,
     timer_rt_ns,
+    start_delay_ns,
+    start_entity_ns,
+    start_rt_ns,
     timer_absolute_ns,
     interrupt_entry_ns,
     switch_closed_ns,
@@ -376,6 +396,7 @@ names_of_costs! {
     timer_wakeup_rt_ns,
     preempt_check_ns,
     class_timer_ns,
+    class_timer_early_ns,
     inactive_timer_ns,
     wakeup_switch_ns,
     put_fair_ns,
@@ -431,6 +452,7 @@ names_of_costs! {
     fork_switch_ns,
     fork_stack_ns,
     fork_groups_ns,
+    fork_task_ns,
     fork_heap_ns,
     fork_held_ns,
     exit_held_ns,
@@ -448,13 +470,14 @@ names_of_costs! {
     launch_task_ns,
     child_start_ns,
     child_alone_ns,
-    child_task_ns,
     child_sleep_ns,
     exit_ns,
     first_exit_ns,
     exit_shared_ns,
     exit_queue_ns,
     exit_groups_ns,
+    exit_launched_ns,
+    exit_task_ns,
     child_groups_ns,
     exit_marks_ns,
     exit_after_ns,
@@ -462,6 +485,8 @@ names_of_costs! {
     set_attr_after_ns,
     group_move_ns,
     group_lock_ns,
+    group_first_ns,
+    group_fair_ns,
     group_move_after_ns,
     group_change_ns,
     cpu_max_ns,
@@ -506,6 +531,9 @@ impl Costs {
         timer_wakeup_ns: 0,
         timer_next_ns: 0,
         timer_rt_ns: 0,
+        start_delay_ns: 0,
+        start_entity_ns: 0,
+        start_rt_ns: 0,
         timer_absolute_ns: 0,
         interrupt_entry_ns: 0,
         switch_closed_ns: 0,
@@ -514,6 +542,7 @@ impl Costs {
         timer_wakeup_rt_ns: 0,
         preempt_check_ns: 0,
         class_timer_ns: 0,
+        class_timer_early_ns: 0,
         inactive_timer_ns: 0,
         wakeup_switch_ns: 0,
         put_fair_ns: 0,
@@ -569,6 +598,7 @@ impl Costs {
         fork_switch_ns: 0,
         fork_stack_ns: 0,
         fork_groups_ns: 0,
+        fork_task_ns: 0,
         fork_heap_ns: 0,
         fork_held_ns: 0,
         exit_held_ns: 0,
@@ -586,13 +616,14 @@ impl Costs {
         launch_task_ns: 0,
         child_start_ns: 0,
         child_alone_ns: 0,
-        child_task_ns: 0,
         child_sleep_ns: 0,
         exit_ns: 0,
         first_exit_ns: 0,
         exit_shared_ns: 0,
         exit_queue_ns: 0,
         exit_groups_ns: 0,
+        exit_launched_ns: 0,
+        exit_task_ns: 0,
         child_groups_ns: 0,
         exit_marks_ns: 0,
         exit_after_ns: 0,
@@ -600,6 +631,8 @@ impl Costs {
         set_attr_after_ns: 0,
         group_move_ns: 0,
         group_lock_ns: 0,
+        group_first_ns: 0,
+        group_fair_ns: 0,
         group_move_after_ns: 0,
         group_change_ns: 0,
         cpu_max_ns: 0,

@@ -281,6 +281,12 @@ pub trait SchedClass: Explain + Send {
     /// A tick of `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
     fn task_tick(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId) {}
 
+    /// The CPU whose interrupt handles the timer of `token` with others that expire meanwhile, one
+    /// after another. Default: none, as for timers that are not set any more.
+    fn timer_cpu(&self, _core: &Core, _token: u64) -> Option<CpuId> {
+        None
+    }
+
     /// How many levels of groups a tick of `task` goes through. The machine has a cost for each.
     /// Default: none.
     fn tick_levels(&self, _task: TaskId) -> u32 {

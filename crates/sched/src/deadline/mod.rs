@@ -320,6 +320,19 @@ fn token(kind: TimerKind, task: TaskId, number: u32) -> u64 {
         | u64::from(task.0)
 }
 
+impl DlClass {
+    /// The timer of a task with this token, unless it is not set any more.
+    fn task_timer(&self, token_seen: u64) -> Option<(TimerKind, TaskId)> {
+        let task = TaskId(token_seen as u32);
+        let state = &self.tasks[task.index()];
+        if token_seen == token(TimerKind::Replenish, task, state.replenishment) {
+            return state.entity.throttled.then_some((TimerKind::Replenish, task));
+        }
+        let is_inactive = token_seen == token(TimerKind::Inactive, task, state.departure);
+        is_inactive.then_some((TimerKind::Inactive, task))
+    }
+}
+
 /// Token of the timer that queues the fair server of `cpu`.
 fn token_of_server(cpu: CpuId) -> u64 {
     SERVER | u64::from(cpu.0)
@@ -576,18 +589,22 @@ impl SchedClass for DlClass {
             }
             return;
         }
-        let task = TaskId(token_seen as u32);
-        let state = &mut self.tasks[task.index()];
-        if token_seen == token(TimerKind::Replenish, task, state.replenishment) {
-            if state.entity.throttled {
-                core.work.timer_ended = Some(core.task(task).cpu);
-                self.replenish_timer(core, task);
+        let Some((kind, task)) = self.task_timer(token_seen) else { return };
+        core.work.timer_ended = Some(core.task(task).cpu);
+        match kind {
+            TimerKind::Replenish => self.replenish_timer(core, task),
+            TimerKind::Inactive => {
+                core.work.is_inactive_timer = true;
+                self.become_inactive(task);
             }
-        } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
-            core.work.timer_ended = Some(core.task(task).cpu);
-            core.work.is_inactive_timer = true;
-            self.become_inactive(task);
         }
+    }
+
+    fn timer_cpu(&self, core: &Core, token_seen: u64) -> Option<CpuId> {
+        if token_seen & SERVER != 0 {
+            return None;
+        }
+        self.task_timer(token_seen).map(|(_, task)| core.task(task).cpu)
     }
 
     fn is_throttled(&self, _core: &Core, task: TaskId) -> bool {
