@@ -188,6 +188,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.park_resched(cpu);
         let after = self.wakeup_switch_ns(cpu);
         let at = from.saturating_add(after).saturating_add(self.idle_tick_ns(cpu));
+        self.core.rqs[cpu.index()].switches_at = at;
         self.clock.events.push(at, Due::ReturnToUser(cpu));
         if after > 0 && self.core.rq(cpu).curr.is_some() {
             self.extend_burst(cpu, after);

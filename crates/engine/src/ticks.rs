@@ -291,6 +291,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn resched_after(&mut self, cpu: CpuId, ns: Nanos) {
         self.core.park_resched(cpu);
         let at = self.core.now.saturating_add(ns);
+        self.core.rqs[cpu.index()].switches_at = at;
         self.clock.events.push(at, Due::ReturnToUser(cpu));
     }
 

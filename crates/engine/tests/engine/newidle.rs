@@ -7,8 +7,8 @@ use common::workloads::{on, task};
 use common::{Case, MS, Run};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, CpuId, EventKind, LoopCount, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec, Op,
-    SwitchOut, TaskId, TaskSpec, Workload,
+    Costs, CpuId, CpuMask, EventKind, LoopCount, Machine, Nanos, ObjectId, ObjectKind, ObjectSpec,
+    Op, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload, trace::Event,
 };
 use schedlab_sched::registry::find;
 
@@ -130,4 +130,39 @@ fn a_task_that_another_cpu_brings_runs_after_the_search() {
         (6 * MS, SwitchOut::Dead, None),
     ];
     assert_eq!(switches(&done), expected);
+}
+
+/// When the movable task of two on CPU 0 first comes to CPU 1, which idles, if its look takes
+/// `nohz_kick_ns` and the way to a switch at a tick `tick_resched_ns`.
+fn pulled(nohz_kick_ns: Nanos, tick_resched_ns: Nanos) -> Nanos {
+    let both = SchedAttr { affinity: Some(CpuMask::first(2)), ..on(&[0]) };
+    let mut movable = ProgramBuilder::new();
+    movable.run(MS).op(Op::SetAttr(Box::new(both))).run(40 * MS);
+    let tasks = vec![
+        task("movable", on(&[0]), movable.build()),
+        task("hog", on(&[0]), ProgramBuilder::new().run(40 * MS).build()),
+    ];
+    let workload = Workload::new("kick", tasks);
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 2);
+    let tick_ns = 2 * tick_resched_ns;
+    let clock_lead_ns = tick_resched_ns / 2;
+    let costs = Costs { nohz_kick_ns, tick_resched_ns, tick_ns, clock_lead_ns, ..Costs::ZERO };
+    case.machine = Machine { costs, ..case.machine };
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let comes = |event: &&Event| {
+        event.cpu == CpuId(1)
+            && matches!(event.kind, EventKind::Switch { next: Some(TaskId(0)), .. })
+    };
+    run.trace.events.iter().find(comes).expect("it comes").time_ns
+}
+
+/// The idle CPU looks at 8 ms first, when a tick asks the hog to give way: the movable task waits.
+/// If it looks after the switch, that task runs, and waits again at 12 ms. If it looks while the
+/// switch is being done, it waits for its end; the hog has run less, and goes on.
+#[test]
+fn an_idle_cpu_looks_for_tasks_after_the_tick() {
+    assert_eq!(pulled(0, 0), 8 * MS);
+    assert_eq!(pulled(30_000, 70_000), 8 * MS + 30_000);
+    assert_eq!(pulled(30_000, 0), 12 * MS + 30_000);
+    assert_eq!(pulled(30_000, 50_000), 8 * MS + 50_001);
 }

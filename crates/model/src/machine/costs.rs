@@ -190,6 +190,9 @@ pub struct Costs {
     /// addition to the lead: kernels from 7.0 on start a server whose parameters are written. 0:
     /// servers start with the first fair task.
     pub server_idle_ns: Nanos,
+    /// From a tick that asks an idle CPU to look for tasks until it does: a message, the way out of
+    /// idle, a softirq.
+    pub nohz_kick_ns: Nanos,
     /// A search for tasks of other CPUs by one that is about to go idle, before its task has left.
     /// The next cost comes on top.
     pub newidle_ns: Nanos,
@@ -442,6 +445,7 @@ names_of_costs! {
     server_lead_fair_ns,
     server_lead_rt_ns,
     server_idle_ns,
+    nohz_kick_ns,
     newidle_ns,
     newidle_cpu_ns,
     bpf_kinsn_ns,
@@ -588,6 +592,7 @@ impl Costs {
         server_lead_fair_ns: 0,
         server_lead_rt_ns: 0,
         server_idle_ns: 0,
+        nohz_kick_ns: 0,
         newidle_ns: 0,
         newidle_cpu_ns: 0,
         bpf_kinsn_ns: 0,

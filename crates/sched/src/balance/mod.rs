@@ -23,6 +23,8 @@ mod stats;
 mod sums;
 mod when;
 
+pub use when::kicked_by;
+
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
 use crate::boundary::explain::{Fact, Step, StepKind, StepLog};

@@ -2,7 +2,9 @@
 //! Decides when CPUs balance: at ticks, before going idle, and idle CPUs for each other.
 //!
 //! An idle CPU has no tick. If a busy CPU's tick finds a reason, the first idle CPU balances for
-//! all idle ones. In the model this happens within that tick, after the busy CPU's own balancing.
+//! all idle ones. On machines where this takes time ([`schedlab_model::Costs::nohz_kick_ns`]) the
+//! busy CPU may have switched by then. On others it happens within that tick, after the busy CPU's
+//! own balancing.
 //!
 //! Source: Linux kernel/sched/fair.c (trigger_load_balance, rebalance_domains, nohz_balancer_kick,
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
@@ -20,6 +22,18 @@ fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 
     let jiffies = (ms * hz).div_ceil(1000);
     let jiffies = if busy { jiffies.saturating_sub(1) } else { jiffies };
     jiffies.clamp(1, (hz * nr_cpus / 10).max(1))
+}
+
+/// The purpose of a timer of the fair class; purpose and CPU form the token.
+const TOKEN_KICK: u64 = 3;
+
+const fn kick_token(cpu: CpuId) -> u64 {
+    TOKEN_KICK << 32 | cpu.0 as u64
+}
+
+/// The CPU whose tick asked an idle CPU to balance, if the token is of that.
+pub const fn kicked_by(token: u64) -> Option<CpuId> {
+    if token >> 32 == TOKEN_KICK { Some(CpuId(token as u32)) } else { None }
 }
 
 /// Scale of [`NewidleRecord::ratio`].
@@ -69,7 +83,10 @@ impl Balancer {
             fair.update_averages(core, cpu);
             self.rebalance_domains(core, fair, cpu, Activity::Busy);
         }
-        if kicks {
+        if kicks && core.nohz_kick_ns > 0 {
+            self.nohz_next_balance = core.jiffies() + 1;
+            core.start_timer(core.now + core.nohz_kick_ns, kick_token(cpu));
+        } else if kicks {
             self.kick_idle_balance(core, fair, cpu);
         } else if self.nohz_needs_update {
             self.update_nohz_next_balance(core);
@@ -165,6 +182,17 @@ impl Balancer {
         let idle = core.idle_cpus.iter().map(|cpu| self.cpus[cpu.index()].next_balance);
         if let Some(next) = idle.min() {
             self.nohz_next_balance = next.min(core.jiffies() + 60 * u64::from(core.hz));
+        }
+    }
+
+    /// The first idle CPU balances, some time after the tick of `cpu` asked it to. It needs the
+    /// locks of busy CPUs. One that switches holds its own, from the reading of its clock on.
+    pub fn idle_balances(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
+        let switches = core.rqs.iter().map(|rq| rq.switches_at);
+        let held = core.now..=core.now.saturating_add(core.clock_lead_ns);
+        match switches.filter(|at| held.contains(at)).max() {
+            Some(at) => core.start_timer(at + 1, kick_token(cpu)),
+            None => self.kick_idle_balance(core, fair, cpu),
         }
     }
 

@@ -105,6 +105,8 @@ pub struct Rq {
     /// Whether the last request to reschedule was only for what the running task does as it
     /// returns to user mode (TIF_NOTIFY_RESUME). A real request comes before that.
     pub resched_is_notify: bool,
+    /// When the last switch comes, or came, for which the way to it took time.
+    pub switches_at: Nanos,
     /// When its timer of slices and budgets was started last, by any class.
     pub hrtick_started: Nanos,
     /// When its clock was updated last, if the next pick leaves the clock as it is
@@ -234,6 +236,8 @@ pub struct Core {
     pub hrtick_switch_ns: Nanos,
     /// As [`schedlab_model::Costs::clock_lead_ns`].
     pub clock_lead_ns: Nanos,
+    /// As [`schedlab_model::Costs::nohz_kick_ns`].
+    pub nohz_kick_ns: Nanos,
     /// As [`schedlab_model::Costs::tick_budget_lead_ns`].
     pub tick_budget_lead_ns: Nanos,
     /// As [`schedlab_model::Costs::pick_entity_ns`].
@@ -322,6 +326,7 @@ impl Core {
             need_resched: false,
             need_resched_lazy: false,
             resched_is_notify: false,
+            switches_at: 0,
             hrtick_started: 0,
             clock_stopped: StoppedClock::RUNS,
             balance_callbacks: 0,
@@ -339,6 +344,7 @@ impl Core {
             hrtick_after_ns: machine.costs.hrtick_ns,
             hrtick_switch_ns: machine.costs.context_switch_ns * u64::from(has_hrtick),
             clock_lead_ns: machine.costs.clock_lead_ns,
+            nohz_kick_ns: machine.costs.nohz_kick_ns,
             tick_budget_lead_ns: machine.costs.tick_budget_lead_ns,
             pick_entity_ns: machine.costs.pick_entity_ns,
             pick_shared_ns: machine.costs.pick_shared_ns,

@@ -37,7 +37,7 @@ mod util_est;
 pub mod weights;
 pub mod wmult;
 
-use crate::balance::{BalanceOptions, Balancer, FairQueues};
+use crate::balance::{BalanceOptions, Balancer, FairQueues, kicked_by};
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
 use crate::boundary::explain::StepLog;
@@ -746,9 +746,12 @@ impl SchedClass for FairClass {
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {
-        match hrtick::cpu_of(token) {
-            Some(cpu) => self.hrtick_timer(core, cpu),
-            None => self.bandwidth_timer(core, token),
+        if let Some(cpu) = hrtick::cpu_of(token) {
+            self.hrtick_timer(core, cpu);
+        } else if let Some(cpu) = kicked_by(token) {
+            self.with_balancer(|balancer, fair| balancer.idle_balances(core, fair, cpu));
+        } else {
+            self.bandwidth_timer(core, token);
         }
     }
 
