@@ -223,7 +223,10 @@ impl<S: TraceSink> Engine<'_, S> {
             self.shared(next).pending = None;
         } else {
             debug_assert_eq!(self.tasks[next].waiting, Waiting::On(object));
-            self.charge(next, self.costs.pi_acquire_ns);
+            if self.objects.mutex(object).waiters.is_empty() {
+                // The last waiter frees what waits share (`pi_state`).
+                self.charge(next, self.costs.pi_acquire_ns);
+            }
         }
         self.adjust_priority(task);
         self.adjust_priority(next);

@@ -37,6 +37,23 @@ fn turns_with_mutex(protocol: MutexProtocol, costs: Costs) -> String {
     timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
 }
 
+/// Of two waiters only the last one pays when it has the mutex.
+#[test]
+fn the_last_waiter_frees_what_waits_share() {
+    let mutex = ObjectId(0);
+    let section = |ns| ProgramBuilder::new().lock(mutex).run(ns).unlock(mutex).build();
+    let waiter = |name| late(task(name, policy(Policy::Fifo, 1), section(MS)), MS);
+    let tasks = vec![task("low", nice(0), section(2 * MS)), waiter("b"), waiter("c")];
+    let mut workload = Workload::new("mutex", tasks);
+    let protocol = MutexProtocol::Inherit;
+    workload.add_object(ObjectSpec::new("m", ObjectKind::Mutex { protocol }));
+    let mut case = Case::new(&workload, find("linux-6.12").expect("it is registered"), 1);
+    let costs = Costs { pi_acquire_ns: 20_000, ..Costs::ZERO };
+    case.machine = Machine { costs, ..case.machine };
+    let turns = timeline(&case.run().unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(turns, "0A 1B 1C 1A 2B 3C 4.020000A 4.020000-");
+}
+
 /// The waiter pays 10 us before it sleeps and 20 us when it has the mutex, the owner 50 us after
 /// it has woken the waiter. Without inheritance nobody does.
 #[test]

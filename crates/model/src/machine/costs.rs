@@ -333,7 +333,7 @@ pub struct Costs {
     /// What a wait for a mutex with priority inheritance takes before it, beyond other mutexes: the
     /// owner gets the waiter's priority.
     pub pi_wait_ns: Nanos,
-    /// What such a wait takes after it, beyond other mutexes.
+    /// What such a wait takes after it, beyond other mutexes, if no other task waits.
     pub pi_acquire_ns: Nanos,
     /// What the unlock of such a mutex with waiters takes beyond other mutexes, before the wake-up:
     /// the owner returns the priority.
