@@ -49,6 +49,10 @@ pub enum Cause {
     Budgets,
     /// RCU's thread.
     Rcu,
+    /// Priority inheritance.
+    Inheritance,
+    /// When idle CPUs look for tasks that a tick has asked to.
+    IdleBalancing,
     /// Searches for tasks before a CPU goes idle, of which kernels draw which to leave out.
     Searches,
     /// Several of these at once.
@@ -73,6 +77,8 @@ impl Cause {
             Self::Quotas => "quotas and refills",
             Self::Budgets => "budgets",
             Self::Rcu => "RCU's thread",
+            Self::Inheritance => "priority inheritance",
+            Self::IdleBalancing => "balancing for idle CPUs",
             Self::Searches => "searches at random",
             Self::Together => "several of these",
             Self::Chance => "the kernel's own chance",
@@ -122,7 +128,7 @@ const fn other(cause: Cause, change: Change) -> WhatIf {
 }
 
 /// The changes. How far each part may be wrong is what the page of figures says of it.
-pub const WHAT_IFS: [WhatIf; 58] = [
+pub const WHAT_IFS: [WhatIf; 66] = [
     costs(Cause::Forks, &["fork_ns"], 100_000),
     costs(Cause::Forks, &["fork_ns"], -60_000),
     costs(Cause::Forks, &["exit_ns"], 130_000),
@@ -133,6 +139,10 @@ pub const WHAT_IFS: [WhatIf; 58] = [
     costs(Cause::Forks, &["fork_held_ns", "exit_held_ns"], 50_000),
     other(Cause::Starts, Change::Launcher(15_000)),
     other(Cause::Starts, Change::Launcher(-5_000)),
+    costs(Cause::Starts, &["release_ns"], 20_000),
+    costs(Cause::Starts, &["release_ns"], -10_000),
+    costs(Cause::Starts, &["start_delay_ns"], 5_000),
+    costs(Cause::Starts, &["start_delay_ns"], -5_000),
     costs(Cause::WakeUps, &["wakeup_switch_ns"], 4_000),
     costs(Cause::WakeUps, &["wakeup_switch_ns"], -3_000),
     costs(Cause::WakeUps, &["timer_wakeup_ns"], 2_500),
@@ -172,6 +182,10 @@ pub const WHAT_IFS: [WhatIf; 58] = [
     costs(Cause::Rcu, &["rcu_wakeup_ns"], 6_000),
     costs(Cause::Rcu, &["rcu_wakeup_ns"], -6_000),
     other(Cause::Rcu, Change::NoRcu),
+    costs(Cause::Inheritance, &["pi_wait_ns"], -12_000),
+    costs(Cause::Inheritance, &["pi_acquire_ns", "pi_unlock_ns"], -10_000),
+    costs(Cause::IdleBalancing, &["nohz_kick_ns"], 15_000),
+    costs(Cause::IdleBalancing, &["nohz_kick_ns"], -15_000),
     other(Cause::Searches, Change::Boot(100)),
     other(Cause::Searches, Change::Boot(200)),
     costs(Cause::Searches, &["newidle_ns", "newidle_cpu_ns"], 2_000),
@@ -186,7 +200,7 @@ pub const WHAT_IFS: [WhatIf; 58] = [
 impl WhatIf {
     /// Whether it could change runs on so many CPUs.
     pub fn matters(&self, nr_cpus: u32) -> bool {
-        self.cause != Cause::Searches || nr_cpus > 1
+        !matches!(self.cause, Cause::Searches | Cause::IdleBalancing) || nr_cpus > 1
     }
 
     /// The run of `request` on the changed model. `None`: its machine has nothing to change.
