@@ -200,7 +200,10 @@ pub const WHAT_IFS: [WhatIf; 66] = [
 impl WhatIf {
     /// Whether it could change runs on so many CPUs.
     pub fn matters(&self, nr_cpus: u32) -> bool {
-        !matches!(self.cause, Cause::Searches | Cause::IdleBalancing) || nr_cpus > 1
+        // A launcher with the only CPU wakes the first tasks before time 0.
+        let is_release = matches!(self.change, Change::Costs(["release_ns"], _));
+        let is_of_several = matches!(self.cause, Cause::Searches | Cause::IdleBalancing);
+        nr_cpus > 1 || !is_release && !is_of_several
     }
 
     /// The run of `request` on the changed model. `None`: its machine has nothing to change.
