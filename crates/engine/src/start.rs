@@ -6,7 +6,8 @@
 
 use crate::clock::Due;
 use crate::engine::Engine;
-use schedlab_model::{Arrival, CgroupId, Costs, CpuId, Nanos, TraceSink, Workload};
+use crate::threads::with_parents;
+use schedlab_model::{Arrival, Costs, CpuId, Nanos, TraceSink, Workload};
 
 /// The delays of one release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,19 +26,10 @@ impl Start {
             let on_busy_ns = delay_ns.saturating_sub(costs.start_rt_ns);
             return Self { on_busy_ns, on_idle_ns: delay_ns };
         }
-        let levels = depth(workload, attr.cgroup);
+        let levels = with_parents(attr.cgroup, &workload.cgroups).count() as Nanos;
         delay_ns = delay_ns.saturating_add(costs.start_entity_ns.saturating_mul(levels));
         Self { on_busy_ns: delay_ns, on_idle_ns: delay_ns }
     }
-}
-
-/// Number of groups of which a task of `group` is, without the root.
-fn depth(workload: &Workload, group: CgroupId) -> Nanos {
-    let groups = &workload.cgroups;
-    // The root group is its own parent.
-    let above =
-        |group: &CgroupId| Some(groups[group.index()].parent).filter(|parent| parent != group);
-    std::iter::successors(Some(group), above).count() as Nanos - 1
 }
 
 impl<S: TraceSink> Engine<'_, S> {

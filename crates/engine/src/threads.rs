@@ -87,7 +87,7 @@ impl Awaited {
 }
 
 /// `group` and those above it, without the root.
-fn with_parents(group: CgroupId, groups: &[CgroupSpec]) -> impl Iterator<Item = CgroupId> {
+pub fn with_parents(group: CgroupId, groups: &[CgroupSpec]) -> impl Iterator<Item = CgroupId> {
     let below_root = |group: CgroupId| Some(group).filter(|group| group.index() > 0);
     std::iter::successors(below_root(group), move |group| below_root(groups[group.index()].parent))
 }

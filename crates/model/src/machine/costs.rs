@@ -280,7 +280,7 @@ pub struct Costs {
     /// What the exit of a task that no other one forked takes in addition where the run has
     /// control groups.
     pub exit_groups_ns: Nanos,
-    /// What the exit of a task that no other one forked takes in addition to that of others.
+    /// How much longer the exit of a launched task takes than that of a forked one.
     pub exit_launched_ns: Nanos,
     /// What the exit of a forked task takes in addition for each launched task of the run beyond
     /// the first: it frees what the program keeps of it.

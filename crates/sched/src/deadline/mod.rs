@@ -113,7 +113,7 @@ impl DlClass {
     /// Bandwidths with the fair servers admitted.
     fn grub(options: &DlOptions, machine: &Machine) -> Grub {
         let mut grub = Grub::new(options.grub, options.limit, machine.nr_cpus());
-        // A machine on which tasks exist before the run has made its domains anew for it.
+        // A machine on which tasks exist before the run has made its domains again for it.
         let renews = machine.set_up_ns > 0;
         grub.admit_servers(options.server_bandwidth(), options.servers_taken, renews);
         grub
